@@ -27,7 +27,7 @@ JOBS ?= $(shell nproc)
 VENV := .venv/bin/python
 # test-gpu and record work with the machine's own Python and torch too, where no .venv was made.
 ANY = $(if $(wildcard $(VENV)),$(VENV),$(PYTHON))
-LOWERING := $(wildcard tests/lowering/test_*.py) tests/isolate/test_function_source.py $(wildcard tests/aot/test_*.py)
+LOWERING := tests/triton_internals/test_private_names.py $(wildcard tests/lowering/test_*.py) tests/isolate/test_function_source.py $(wildcard tests/aot/test_*.py)
 # In the order of PART and its folders, and a file in one process: its tests share what its fixtures make.
 PYTEST = -m pytest -n auto --dist loadfile --no-loadscope-reorder $(PART)
 

@@ -159,11 +159,11 @@ def activate(mode: Mode, environ: MutableMapping[str, str]) -> None:
 def refuse_wrong_import(mode: Mode) -> None:
     """Raise CourseError where Triton is in this process already and its library was decorated for
     the other mode."""
-    language, jit = sys.modules.get("triton.language"), sys.modules.get("triton.runtime.jit")
+    triton, language = sys.modules.get("triton"), sys.modules.get("triton.language")
     library_function = getattr(language, "cdiv", None)
-    if jit is None or library_function is None:
+    if triton is None or library_function is None:
         return
-    interpreted = not isinstance(library_function, jit.JITFunction)
+    interpreted = not isinstance(library_function, triton.JITFunction)
     if interpreted != mode.interpreting:
         was, needs = ("on", "off") if interpreted else ("off", "on")
         raise CourseError(

@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import triton
-
 from course.errors import CourseError
 from course.gpus.limits import target_of
 from course.isolate import runs_in
 from course.lowering.kernel_reference import AsText, KernelReference, loaded_at, reference_of_text
-from course.triton_internals.driver import FixedDriver
+from course.triton_internals.driver import driver_of
 from course.triton_internals.jit_functions import jit_function
 from course.type_names import Kernel
 
@@ -98,7 +96,6 @@ def _compile(
 
     gpu = target_of(target).triton
     kernel = jit_function(loaded_at(reference, gpu))
-    triton.runtime.driver.set_active(FixedDriver(gpu, runs_trials=False))
     path = Path(kernel.fn.__code__.co_filename)
     if isinstance(reference, AsText):  # the tool takes a file
         path, source = Path(f"{out}.py"), reference.source
@@ -106,7 +103,10 @@ def _compile(
         path.write_text("\n\n".join(texts) + "\n")
     own: dict[str, Any] = {"path": str(path), "kernel_name": kernel.__name__}
     arguments = CompileArgs(**own, **options, out_path=Path(out))
-    with tempfile.TemporaryDirectory(prefix="course-stock-") as cache:
+    with (
+        tempfile.TemporaryDirectory(prefix="course-stock-") as cache,
+        driver_of(gpu, runs_trials=False),
+    ):
         os.environ["TRITON_CACHE_DIR"] = cache
         try:
             function, files = compile_kernel(arguments)

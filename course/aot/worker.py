@@ -3,8 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from triton.compiler.compiler import CompiledKernel as CompiledCode
-
 from course.errors import CourseError
 from course.gpus.limits import Target, target_of
 from course.isolate import runs_in
@@ -12,7 +10,12 @@ from course.lowering.kernel_reference import KernelReference, listing_of, loaded
 from course.lowering.memory_requests import load_widths
 from course.lowering.missing_promises import missing_promises
 from course.lowering.problems import compile_error, disk_error
-from course.triton_internals.compiler import compile_for_types, own_cache, prepare_compiler
+from course.triton_internals.compiler import (
+    CompiledKernel,
+    compile_for_types,
+    own_cache,
+    prepare_compiler,
+)
 from course.triton_internals.errors import CompileError
 from course.triton_internals.jit_functions import jit_function
 from course.type_names import Kernel
@@ -153,7 +156,7 @@ def _compile(
 ) -> CompiledVariant:
     """fallback: what the variants promise that are tried before this one."""
 
-    def machine_code(arguments: Sequence[Argument]) -> CompiledCode:
+    def machine_code(arguments: Sequence[Argument]) -> CompiledKernel:
         passed = {each.name: each.type for each in arguments if each.type and each.passed}
         return compile_for_types(
             kernel,
@@ -179,8 +182,8 @@ def _compile(
 def _narrow_loads(
     arguments: Sequence[Argument],
     fallback: tuple[Promises, ...],
-    compiled: CompiledCode,
-    machine_code: Callable[[Sequence[Argument]], CompiledCode],
+    compiled: CompiledKernel,
+    machine_code: Callable[[Sequence[Argument]], CompiledKernel],
 ) -> str:
     """What promises would make wider; empty if there is nothing, or a variant before has them."""
     missing = missing_promises(compiled.asm.get("ttir", ""))

@@ -10,9 +10,9 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from course.brackets import split_signature
 from course.errors import CourseError
 from course.files import advice
-from course.lowering.signature_text import split_signature
 from course.places import need_checkout
 from course.type_names import AnyValues
 

@@ -1,16 +1,20 @@
-// What the widgets share. Text is set by textContent alone: a kernel's strings reach what is shown unescaped.
+// What the widgets share. Texts become text nodes alone: a kernel's strings reach what is shown unescaped.
 
-function element(tag, className, text) {
+// An element with what it holds, texts and elements, and its attributes; those that begin with "on" are called.
+function element(tag, className, held = [], attributes = {}) {
   const created = document.createElement(tag);
   if (className) created.className = className;
-  if (text !== undefined) created.textContent = text;
+  created.append(...[held].flat());
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) created[name] = value;
+    else created.setAttribute(name, value);
+  }
   return created;
 }
 
 // A line of code from its tokens, class and text in turn, with its number.
 function codeLine(parts, row) {
-  const line = element("div", "line");
-  line.dataset.row = row;
+  const line = element("div", "line", [], { "data-row": row });
   for (let i = 0; i < parts.length; i += 2) line.append(element("span", parts[i], parts[i + 1]));
   if (!parts.length) line.append("\n");
   return line;

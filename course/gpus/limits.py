@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-from triton.backends.compiler import GPUTarget
-
 from course import MODE
 from course.errors import CourseError
+from course.triton_internals.driver import GPUTarget
 
 KIB = 1024
 SECTOR_BYTES = 32
@@ -14,6 +13,8 @@ MOST_THREADS = 1024
 """The most threads of a program, on every GPU."""
 MOST_GRID = (2**31 - 1, 65_535, 65_535)
 """The most programs along each axis of a grid (CUDA programming guide)."""
+WIDEST_BYTES = 16
+"""What one instruction moves for a thread at most."""
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from course.gpus.limits import target_of
 from course.triton_internals.choices import with_choices
 from course.type_names import AnyValue, Kernel
 
+from .arguments import Request
 from .kernel_reference import InFile, kernel_named, reference_of
 from .problems import LowerError, run_compiler
 from .recorded_grid import without_grid
-from .request import Request
 from .result import Lowered
 from .worker import compile_kernel
 
@@ -20,7 +20,7 @@ __all__ = ["LowerError", "Lowered", "Request", "lower", "lower_again", "lower_fi
 def lower(
     kernel: Kernel, *args: AnyValue, target: str | None = None, **kwargs: AnyValue
 ) -> Lowered:
-    """Compile `kernel` for `target`, specialised as for a launch with these arguments.
+    """Compile `kernel` for `target`, specialized as for a launch with these arguments.
 
     kernel: a function under `@triton.jit`, or "file.py:name"; the file is executed.
     args, kwargs: what a launch is given, without the grid: tensors, numbers, tensor descriptors,

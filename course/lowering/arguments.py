@@ -8,19 +8,21 @@ values.
 
 from collections import namedtuple
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 import torch
 import triton
-from triton.runtime.jit import KernelInterface, TensorWrapper
+from triton import KernelInterface, TensorWrapper
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from course.errors import CourseError
 from course.isolate.function_source import Source, constant_text, source_of
 from course.triton_internals.jit_functions import plain_function
-from course.type_names import AnyValue
+from course.type_names import AnyValue, AnyValues
 
+from .kernel_reference import KernelReference
 from .type_texts import DTYPES, meta_tensor, value_of_type
 
 Kept = Sequence[torch.Tensor]
@@ -78,7 +80,7 @@ class Descriptor(msgspec.Struct, frozen=True, tag=True):
     strides: list[int]
     block: list[int]
     gluon_layout: str = ""
-    """Of the block in shared memory, for a descriptor of Gluon's: as Python writes an
+    """The block's layout in shared memory, for a descriptor of Gluon's: as Python writes an
     NVMMASharedLayout."""
 
     def make(self, is_constexpr: bool, kept: Kept = ()) -> Any:
@@ -230,3 +232,29 @@ def _view(tensor: torch.Tensor) -> tuple[Any, ...]:
 def _as_the_jit_sees(tensor: torch.Tensor, dtype: torch.dtype) -> Tensor:
     name, storage = str(dtype).removeprefix("torch."), tensor.untyped_storage()
     return Tensor(name, tensor.data_ptr() % 16, storage.size())
+
+
+@dataclass(frozen=True)
+class Request:
+    """A kernel with its arguments, so that it can be compiled again."""
+
+    kernel: KernelReference
+    args: list[Described]
+    kwargs: dict[str, Described]
+    literal: bool = False
+    """Whether texts for constants are Python literals if they can be, as on the command line."""
+
+    @classmethod
+    def of(cls, kernel: KernelReference, args: Sequence[AnyValue], kwargs: AnyValues) -> "Request":
+        """Raises CourseError naming what a kernel cannot be given."""
+        named = {name: describe(value) for name, value in kwargs.items()}
+        return cls(kernel, [*map(describe, args)], named)
+
+    def with_options(self, **options: int) -> "Request":
+        """The same kernel with other options of the compiler."""
+        constants = {name: Constant(repr(value)) for name, value in options.items()}
+        return replace(self, kwargs={**self.kwargs, **constants})
+
+    def by_name(self, names: list[str]) -> dict[str, Described]:
+        """The arguments by the names of the kernel's parameters."""
+        return dict(zip(names, self.args, strict=False)) | self.kwargs

@@ -6,15 +6,14 @@ bytes: those of all threads where each takes up to 4 bytes, of half of them at 8
 Memory and Memory Banks").
 """
 
-from collections import defaultdict
 from dataclasses import dataclass
 
+import numpy as np
+
 from course.errors import CourseError
+from course.gpus.limits import WIDEST_BYTES
 
 from .layouts import BANK_BYTES, BANKS, Index, Layout
-
-MOST_BYTES = 16
-"""The widest access of one thread."""
 
 
 @dataclass(frozen=True)
@@ -48,30 +47,30 @@ def access(shared: Layout, registers: Layout, warp: int = 0) -> Access:
             f"shape; these are {layouts}."
         )
     elements = [registers.held_by(warp, thread) for thread in range(registers.threads)]
-    offsets = [[shared.offset(*index) for index in indexes] for indexes in elements]
+    offsets = np.array([[shared.offset(*index) for index in held] for held in elements])
     itemsize = max(1, shared.element_bits // 8)
-    vector = _vector(offsets, MOST_BYTES // itemsize)
-    threads_per_request = max(1, BANKS * BANK_BYTES // max(vector * itemsize, BANK_BYTES))
-    most_cycles, moved = 0, tuple[Index, ...]()
-    for start in range(0, len(elements), threads_per_request):
-        request = slice(start, start + threads_per_request)
-        words: dict[int, set[int]] = defaultdict(set)
-        for thread_offsets in offsets[request]:
-            for offset in thread_offsets[:vector]:
-                word = offset * itemsize // BANK_BYTES
-                words[word % BANKS].add(word)
-        cycles = max(map(len, words.values()))
-        if cycles > most_cycles:
-            most_cycles = cycles
-            moved = tuple(index for indexes in elements[request] for index in indexes[:vector])
-    return Access(vector * itemsize, most_cycles, moved)
+    vector = _vector(offsets, WIDEST_BYTES // itemsize)
+    words = offsets[:, :vector] * itemsize // BANK_BYTES
+    threads = max(1, BANKS * BANK_BYTES // max(vector * itemsize, BANK_BYTES))
+
+    def cycles(request: slice) -> int:
+        return int(np.bincount(np.unique(words[request]) % BANKS).max())
+
+    requests = [slice(start, start + threads) for start in range(0, len(elements), threads)]
+    slowest = max(requests, key=cycles)
+    moved = tuple(index for held in elements[slowest] for index in held[:vector])
+    return Access(vector * itemsize, cycles(slowest), moved)
 
 
-def _vector(offsets: list[list[int]], most: int) -> int:
-    """How many registers of every thread lie side by side in shared memory: a power of two."""
-    width = 1
-    while width * 2 <= min(most, len(offsets[0])) and all(
-        row[register] == row[0] + register for row in offsets for register in range(width * 2)
+def _vector(offsets: np.ndarray, most: int) -> int:
+    """How many registers of every thread lie side by side in shared memory: a power of two.
+
+    offsets: [threads, registers]
+    """
+    width, beyond_first = 1, offsets - offsets[:, :1]
+    while (
+        width * 2 <= min(most, offsets.shape[1])
+        and (beyond_first[:, : width * 2] == np.arange(width * 2)).all()
     ):
         width *= 2
     return width

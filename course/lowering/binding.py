@@ -5,16 +5,15 @@ import re
 from typing import Any
 
 import triton
-from triton.runtime.jit import JITFunction, KernelInterface
+from triton import JITFunction, KernelInterface
 
+from course.brackets import split_signature
 from course.errors import CourseError
 from course.triton_internals.choices import with_choices
 from course.triton_internals.compiler import FixedTypes
 from course.type_names import AnyValue, AnyValues
 
-from .arguments import Constant, Described, Items, Text, describe
-from .request import Request
-from .signature_text import split_signature
+from .arguments import Constant, Described, Items, Request, Text, describe
 from .type_texts import fixed_type
 
 

@@ -6,20 +6,20 @@ and the page that `to_html` writes; without any script the panes are still there
 
 import html
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import anywidget
 import traitlets
 
-from course.display.highlight import lines as coloured_lines
+from course.display.highlight import lines as colored_lines
 from course.display.widget import code_block, page_of, script, style, with_static, write_page
 from course.errors import CourseError
 from course.gpus.limits import TARGETS
 from course.type_names import AnyValue, Kernel
 
 from .api import Lowered, lower, lower_again
-from .control_codes import LEGEND, ControlCode
 from .passes import without_location
+from .sass import LEGEND, ControlCode
 
 SCRIPT = Path(__file__).with_suffix("")
 KIND = "explore"
@@ -32,22 +32,8 @@ NUM_WARPS = (1, 2, 4, 8, 16)
 NUM_STAGES = (1, 2, 3, 4, 5)
 
 
-class Pane(TypedDict):
-    """What the script draws of a stage."""
-
-    name: str
-    title: str
-    open: bool
-    folds: bool
-    """Whether what is nested can be folded."""
-    rows: list[int]
-    """The number of each line."""
-    groups: list[int]
-    """The index of the line of the source that each line came from, or -1."""
-    changed: list[int]
-    """Indexes of lines that the last choice has changed."""
-    lines: list[list[str]]
-    """Each line as alternating class and text, which takes less room than pairs."""
+Pane = dict[str, Any]
+"""What the script draws of a stage."""
 
 
 def explore(
@@ -185,16 +171,21 @@ def _instruction(line: str, code: ControlCode | None) -> str:
 
 
 def _pane(name: str, texts: list[str], rows: list[int], groups: list[int], is_open: bool) -> Pane:
-    coloured = coloured_lines("\n".join(texts), name)
+    colored = colored_lines("\n".join(texts), name)
     return {
         "name": name,
         "title": TITLES[name],
         "open": is_open,
+        # Whether what is nested can be folded.
         "folds": name in FOLDED,
+        # The number of each line.
         "rows": rows,
+        # The index of the line of the source that each line came from, or -1.
         "groups": groups,
+        # Indexes of lines that the last choice has changed.
         "changed": [],
-        "lines": [[part for token in line for part in token] for line in coloured],
+        # Each line as alternating class and text, which takes less room than pairs.
+        "lines": [[part for token in line for part in token] for line in colored],
     }
 
 

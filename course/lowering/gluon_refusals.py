@@ -14,8 +14,8 @@ REFUSALS = (
     ),
     (
         r".*warpgroup_mma_accumulator.*",
-        "A product under way is no value yet: take what warpgroup_mma_wait(…, deps=[…]) returns, "
-        "and compute with that.",
+        "This product is still running. Use the value that "
+        "warpgroup_mma_wait(…, deps=[…]) returns.",
     ),
     (
         r"cannot convert (\w+Layout)\(.* to tensor.*",

@@ -7,11 +7,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from triton.backends.compiler import GPUTarget
 
 from course.gpus.limits import MOST_THREADS, TARGETS
 from course.gpus.peaks import GPUS
-from course.triton_internals.driver import found_driver
+from course.triton_internals.driver import GPUTarget, found_driver
 from course.triton_internals.patching import patched
 from course.type_names import AnyValue
 

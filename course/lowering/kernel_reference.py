@@ -11,11 +11,11 @@ from types import ModuleType
 from typing import Any
 
 import msgspec
-from triton.backends.compiler import GPUTarget
-from triton.runtime.jit import KernelInterface
+from triton import KernelInterface
 
 from course.errors import CourseError
 from course.isolate.function_source import Definition, Source, source_of
+from course.triton_internals.driver import GPUTarget
 from course.triton_internals.jit_functions import inner_kernel, is_gluon, plain_function
 from course.type_names import Function, Kernel, kind_of
 

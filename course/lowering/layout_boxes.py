@@ -23,7 +23,7 @@ class Box:
 
     width: int
     """Columns."""
-    colour: str
+    color: str
     text: str = ""
     small: str = ""
     """A second line."""
@@ -56,8 +56,8 @@ def thread_boxes(drawn: Layout, row: list[Index]) -> list[Box]:
 
     def box(group: list[Index], threads: tuple[Thread, ...]) -> Box:
         registers = [_register(drawn.holders(*index), threads[0]) for index in group]
-        colour = WARPS[threads[0][0] % len(WARPS)]
-        return Box(len(group), colour, _threads_text(threads), f"r{ranges(registers)}")
+        color = WARPS[threads[0][0] % len(WARPS)]
+        return Box(len(group), color, _threads_text(threads), f"r{ranges(registers)}")
 
     return _grouped(row, lambda index: _threads(drawn.holders(*index)), box)
 
@@ -73,8 +73,8 @@ def boxes_of_one(drawn: Layout, row: list[Index], thread: Thread) -> list[Box]:
             return Box(len(group), LIGHT)
         registers = [_register(drawn.holders(*index), thread) for index in group]
         numbers = ranges([index[-1] for index in group])
-        colour = WARPS[thread[0] % len(WARPS)]
-        return Box(len(group), colour, numbers, f"r{ranges(registers)}")
+        color = WARPS[thread[0] % len(WARPS)]
+        return Box(len(group), color, numbers, f"r{ranges(registers)}")
 
     return _grouped(row, lambda index: thread in _threads(drawn.holders(*index)), box)
 
@@ -92,7 +92,7 @@ def bank_boxes(drawn: Layout, row: list[Index], moved: Iterable[Index] = ()) -> 
 
 def shared_small(boxes: list[Box]) -> tuple[list[Box], str]:
     """Where all boxes of a row have the same second line, it is taken out of them, once."""
-    texts = {box.small for box in boxes if box.colour != LIGHT}
+    texts = {box.small for box in boxes if box.color != LIGHT}
     if len(texts) != 1:
         return boxes, ""
     return [replace(box, small="") for box in boxes], texts.pop()

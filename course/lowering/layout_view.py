@@ -1,4 +1,4 @@
-"""A layout as a picture: each element of a block in the colour of its warp, or of its bank."""
+"""A layout as a picture: each element of a block in the color of its warp, or of its bank."""
 
 import itertools
 import re
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MARGIN = 0.12
-"""Of the picture's width, for the rows' names."""
+"""Fraction of the picture's width for the rows' names."""
 SMALLEST = 6.8
 """Points of a text; one that needs smaller letters is left out."""
 
@@ -121,10 +121,10 @@ def _picture(drawn: Layout, thread: Thread | None, access: Layout | None, rows: 
     axes.set_ylim(1 - len(lines), 1.05)
     axes.set_title(title, fontsize=9.5, loc="left")
     axes.axis("off")
-    shown = {each.colour for boxes in lines for each in boxes}
+    shown = {each.color for boxes in lines for each in boxes}
     legend = [] if thread else [each for each in _legend(drawn) if each[1] in shown]
     if legend:
-        swatches = [Patch(color=colour, label=name) for name, colour in legend]
+        swatches = [Patch(color=color, label=name) for name, color in legend]
         spacing = {"columnspacing": 1.2, "handlelength": 1.2, "handletextpad": 0.5}
         figure.legend(
             handles=swatches, loc="outside lower center", ncols=8, fontsize=8, frameon=False,
@@ -150,13 +150,13 @@ def _without_empty(names: list[str], lines: list[list[Box]]) -> tuple[list[str],
 
 
 def _legend(drawn: Layout) -> list[tuple[str, str]]:
-    """What the colours mean: names and colours."""
+    """What the colors mean: names and colors."""
     if drawn.shared:
-        return [(f"banks {4 * i}-{4 * i + 3}", colour) for i, colour in enumerate(BANKS)]
+        return [(f"banks {4 * i}-{4 * i + 3}", color) for i, color in enumerate(BANKS)]
     legend = []
-    for first, colour in enumerate(WARPS[: drawn.warps]):
+    for first, color in enumerate(WARPS[: drawn.warps]):
         warps = [str(warp) for warp in range(first, drawn.warps, len(WARPS))]
-        legend.append((f"warp{'s' if len(warps) > 1 else ''} {', '.join(warps)}", colour))
+        legend.append((f"warp{'s' if len(warps) > 1 else ''} {', '.join(warps)}", color))
     return legend
 
 
@@ -207,17 +207,12 @@ def _fitting(lines: list[list[Box]], inch: float) -> list[list[Box]]:
     boxes = [each for line in lines for each in line]
     small = all(_points(each.small, each.width * inch) >= SMALLEST for each in boxes)
     whole = all(_points(each.text, each.width * inch) >= SMALLEST for each in boxes)
-    return [
-        [
-            replace(
-                each,
-                text=each.text if whole else each.text.partition(":")[2] or each.text,
-                small=each.small if small else "",
-            )
-            for each in line
-        ]
-        for line in lines
-    ]
+
+    def fitted(each: Box) -> Box:
+        text = each.text if whole else each.text.rpartition(":")[2]
+        return replace(each, text=text, small=each.small if small else "")
+
+    return [list(map(fitted, line)) for line in lines]
 
 
 def _size(lines: list[list[Box]], inch: float) -> float:
@@ -235,9 +230,9 @@ def _draw_row(axes: "Axes", y: float, boxes: list[Box], size: float, dimmed: boo
     """A row's boxes. dimmed: whether those without a frame are paler."""
     x = 0
     for each in boxes:
-        colour = paler(each.colour, 0.6) if dimmed and not each.framed else each.colour
-        box(axes, x, y, each.width, 0.94, colour, edgecolor="white", lw=1)
-        style = {"color": ink(colour), "weight": "bold" if each.framed else "normal"}
+        color = paler(each.color, 0.6) if dimmed and not each.framed else each.color
+        box(axes, x, y, each.width, 0.94, color, edgecolor="white", lw=1)
+        style = {"color": ink(color), "weight": "bold" if each.framed else "normal"}
         middle = x + each.width / 2
         label(axes, middle, y + (0.66 if each.small else 0.45), each.text, fontsize=size, **style)
         if each.small:
@@ -251,7 +246,7 @@ def _draw_row_of_one(axes: "Axes", y: float, boxes: list[Box], inch: float) -> N
     """A row in which one thread's elements stand out, their numbers in them or beside them."""
     x = 0
     for number, each in enumerate(boxes):
-        box(axes, x, y, each.width, 0.94, each.colour, edgecolor="white", lw=1)
+        box(axes, x, y, each.width, 0.94, each.color, edgecolor="white", lw=1)
         if each.text:
             text = f"{each.text}\n{each.small}".strip()
             style: dict[str, Any] = {"linespacing": 1.1}

@@ -1,4 +1,5 @@
-"""Which thread holds which element of a block, or where in shared memory it lies.
+"""Which thread holds which element of a block, or where in shared memory it lies; and which of the
+kernel's variables the block is.
 
 The compiler itself turns every layout into a linear layout: bases, one for each bit of the
 register, the thread, the warp and the program in its cluster, each saying by how much that bit
@@ -17,8 +18,37 @@ from typing import Any
 from course.errors import CourseError
 from course.triton_internals.ir import Bases, LaidOutValue
 
-from .locations import Frame
-from .value_origins import Value
+from .locations import Frame, printed_frames
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value of the TTGIR that has a layout."""
+
+    operation: str
+    name: str
+    """The variable that it is, in the kernel or in a function that it calls; or nothing."""
+    callers: tuple[str, ...]
+    """The variables that the calls which led to that function were assigned to."""
+    line: int
+    """The kernel's line that it comes from; 0 if it comes from none."""
+    order: int
+    """Its place among all values."""
+
+    @classmethod
+    def of(cls, value: LaidOutValue, order: int, own: Set[Frame], returns: Set[Frame]) -> "Value":
+        """own: the reader's own lines. returns: those of `return` statements, whose values are the
+        caller's."""
+        lines = [line for (file, line), _ in printed_frames(value.location) if (file, line) in own]
+        names = [(frame, name) for frame, name in printed_frames(value.named) if frame in own]
+        while names and not names[0][1] and names[0][0] in returns:
+            names.pop(0)
+        if names and not names[0][1]:  # as what a call of tl.store makes on its way
+            names = []
+        name, *callers = [name for _, name in names] or [""]
+        line = lines[0] if lines else 0
+        return cls(value.operation, name, tuple(filter(None, callers)), line, order)
+
 
 Index = tuple[int, ...]
 

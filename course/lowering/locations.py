@@ -7,6 +7,8 @@ import functools
 import re
 from collections.abc import Callable, Iterator
 
+from course.brackets import split_outside_brackets
+
 Frame = tuple[str, int]
 """A file's path, or the name of a cell, and a line."""
 Place = tuple[str, int, int]
@@ -33,16 +35,6 @@ def printed_frames(location: str) -> list[tuple[Frame, str]]:
     return [((match[2], int(match[3])), match[1] or "") for match in _PRINTED.finditer(location)]
 
 
-def _split_callsite(text: str) -> tuple[str, str]:
-    """`A at B` at the one " at " that is in no parentheses."""
-    depth = 0
-    for place, character in enumerate(text):
-        depth += {"(": 1, ")": -1}.get(character, 0)
-        if depth == 0 and text.startswith(" at ", place):
-            return text[:place], text[place + 4 :]
-    return text, ""
-
-
 def _mlir(text: str) -> LocatedRows:
     lines = text.split("\n")
     aliases = {match[1]: match[2] for line in lines if (match := _ALIAS.match(line))}
@@ -53,7 +45,7 @@ def _mlir(text: str) -> LocatedRows:
         if location in aliases:
             return chain_of(aliases[location])
         if location.startswith("callsite("):
-            callee, caller = _split_callsite(location[len("callsite(") : -1])
+            callee, caller = split_outside_brackets(location[len("callsite(") : -1], " at ")
             return chain_of(callee) + chain_of(caller)
         if location.startswith("fused"):
             return chain_of(location.partition("[")[2].partition(",")[0].rstrip("]"))

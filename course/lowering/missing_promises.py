@@ -7,10 +7,9 @@ is known of the arguments that addresses and masks are computed from, which the 
 
 import re
 
-from .ttir_values import EITHER, SUM, Value, Values
+from course.gpus.limits import WIDEST_BYTES
 
-WIDEST_BYTES = 16
-"""What one load instruction of a thread moves at most."""
+from .ttir_values import EITHER, SUM, Value, Values
 
 Needs = frozenset[str] | None
 """The arguments that must be divisible so that a value is; None if no promise makes it so."""

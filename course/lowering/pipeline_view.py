@@ -11,13 +11,12 @@ from course.display.shapes import box, label
 from course.errors import CourseError
 from course.type_names import kind_of
 
-from .pipeline_schedule import Schedule, ScheduledOperation, schedules
-from .pipeline_timeline import Bar, timeline
+from .pipeline_schedule import Bar, Schedule, ScheduledOperation, schedules, timeline
 from .result import Lowered
 
 ITERATIONS = 5
 INCH = 0.52
-"""Of a unit of time, at most."""
+"""Inches of a unit of time, at most."""
 MARGIN = 1.15
 """Inches for the names of rows."""
 
@@ -96,13 +95,13 @@ def _draw_bar(
     if bar.operation in loads:
         height = 0.86 / (lanes or len(loads))
         y = -bar.iteration + 0.93 - height * (1 + loads.index(bar.operation))
-    colour, length = WORK[bar.operation.kind], bar.end - bar.start
-    box(axes, bar.start, y, length, height, colour, edgecolor="white", lw=0.8)
+    color, length = WORK[bar.operation.kind], bar.end - bar.start
+    box(axes, bar.start, y, length, height, color, edgecolor="white", lw=0.8)
     text = bar.operation.name if bar.operation.kind == "load" else bar.operation.kind
     if length * inch * 72 > 5.2 * len(text) and height * tall * 72 > 8:
         size = 8 if height > 0.5 else 7
         middle = bar.start + length / 2
-        label(axes, middle, y + height / 2, text, color=ink(colour), fontsize=size)
+        label(axes, middle, y + height / 2, text, color=ink(color), fontsize=size)
 
 
 def _draw_tensor_cores(axes: Axes, dots: list[Bar], end: float, inch: float) -> None:

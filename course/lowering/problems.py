@@ -16,10 +16,10 @@ from course.isolate.border import InChild
 from course.isolate.function_source import Definition
 from course.triton_internals.errors import NO_REASON, CompileError, first_words
 
+from .arguments import Request
 from .gluon_refusals import plainer
 from .kernel_reference import AsText, InFile
 from .locations import READERS, Frame
-from .request import Request
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -59,9 +59,13 @@ def compile_error(error: CompileError, listing: Sequence[Definition], more: str 
     if more:
         sentence = sentence.rstrip(".") + more
     if function:
-        where = "its cell" if function.file.startswith("<cell") else function.file
-        sentence += f"\nLine {line} of {where}:  {text}"
+        sentence += f"\n{_line_text(function.file, line, text)}"
     return LowerError(sentence, str(error.__cause__ or error))
+
+
+def _line_text(file: str, number: int, text: str) -> str:
+    where = "its cell" if file.startswith("<cell") else file
+    return f"Line {number} of {where}:  {text}"
 
 
 def _inline_assembly(listing: Sequence[Definition]) -> tuple[Definition, int, str] | None:
@@ -190,12 +194,11 @@ class PrintedError:
         """As "Line 9 of kernel.py:  x = tl.load(x_ptr)"; empty where that is not known."""
         if place := place_in(definitions, self.frames):
             function, number, text = place
-            where = "its cell" if function.file.startswith("<cell") else function.file
-            return f"Line {number} of {where}:  {text}"
+            return _line_text(function.file, number, text)
         own = [frame for frame in self.frames if not frame[0].startswith(_TRITON)]
         for file, number in own:
             if text := linecache.getline(file, number).strip():
-                return f"Line {number} of {file}:  {text}"
+                return _line_text(file, number, text)
         return ""
 
 

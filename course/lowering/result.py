@@ -18,15 +18,14 @@ from course.triton_internals.ir import compile_ir
 from course.type_names import AnyValue
 
 from . import passes as passes_module
-from .control_codes import ControlCode
+from .arguments import Request
 from .instruction_counts import Counts, count
 from .layouts import Layouts, layouts_from
 from .locations import relocated
 from .occupancy import Resources, resources_of
 from .passes import Passes
 from .problems import run_compiler
-from .request import Request
-from .sass import disassembled
+from .sass import ControlCode, disassembled
 from .source_map import LineMap, SourceLine
 from .worker import Compiled, compile_edited, layouts_of, passes_of
 

@@ -33,7 +33,8 @@ class LineMap:
     """
 
     def __init__(self, source: list[SourceLine], stages: dict[str, Callable[[], str]]) -> None:
-        """stages: by name what gives the text, called if needed, since disassembling takes long."""
+        """stages: stage name -> function that returns its text; called when first needed, because
+        disassembly is slow."""
         self.source = source
         self.stages = list(stages)
         self._texts = stages

@@ -13,9 +13,9 @@ class Value:
     text: str = ""
     """The operation's line after its name; an argument's type and attributes."""
     name: str = ""
-    """Of an argument."""
+    """The name of an argument; empty for other values."""
     condition: "Value | None" = None
-    """Of a branch's result: whether it is the first operand or the second."""
+    """For a branch's result: what decides whether it is the first operand or the second."""
 
     @property
     def loads_a_block(self) -> bool:

@@ -34,7 +34,7 @@ DESCRIPTOR = re.compile(r"tensordesc<(\w+)\[([\d, ]+)\]>")
 
 
 def value_of_type(text: str) -> Any:
-    """A value that the JIT specialises for a type. Raises CourseError if the text names none."""
+    """A value that the JIT specializes for a type. Raises CourseError if the text names none."""
     if text in ("None", "nullptr"):
         return None
     if match := DESCRIPTOR.fullmatch(text):

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from triton.compiler.compiler import CompiledKernel
-
 from course.gpus.limits import target_of
 from course.isolate import runs_in
 from course.triton_internals.compiler import (
     AssemblerCall,
+    CompiledKernel,
     assembler_watched,
     launches_compiled,
     own_cache,
     prepare_compiler,
+    specialization,
     types_fixed,
 )
 from course.triton_internals.errors import CompileError, compile_problem
@@ -24,10 +24,10 @@ from course.triton_internals.ir import LaidOutValue, compile_ir, values_with_lay
 from course.triton_internals.jit_functions import jit_function
 from course.type_names import AnyValues
 
+from .arguments import Request
 from .binding import bind, odd_constants
 from .kernel_reference import Listing, listing_of, loaded_at
 from .problems import LowerError, compile_error, disk_error, first_sentence
-from .request import Request
 
 TEXTS = ("ttir", "glir", "ttgir", "llir", "ptx", "amdgcn")
 BINARIES = ("cubin", "hsaco")
@@ -128,23 +128,7 @@ def _compiled(kernel: CompiledKernel, listing: Listing, calls: Sequence[Assemble
         kernel.name,
         {stage: kernel.asm[stage] for stage in TEXTS if stage in kernel.asm},
         next(kernel.asm[kind] for kind in BINARIES if kind in kernel.asm),
-        {**_specialisation(kernel.src), "options": options},
+        {**specialization(kernel), "options": options},
         listing,
         calls[-1] if calls else AssemblerCall(),
     )
-
-
-def _specialisation(source: Any) -> dict[str, Any]:
-    """What Triton compiled a kernel for, by parameter; nothing for edited IR."""
-    if not hasattr(source, "attrs"):
-        return {}
-    names = source.fn.arg_names
-    constants = {
-        names[place[0]]: repr(value) for place, value in source.constants.items() if len(place) == 1
-    }
-    attributes = {names[place[0]]: [*map(list, pairs)] for place, pairs in source.attrs.items()}
-    return {
-        "signature": {str(name): str(type) for name, type in source.signature.items()},
-        "constants": constants,
-        "attributes": attributes,
-    }

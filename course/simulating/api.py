@@ -3,10 +3,11 @@
 import inspect
 from collections.abc import Sequence
 
-from triton.runtime.jit import JITFunction
+from triton import JITFunction
 
 from course.errors import CourseError
 from course.lowering.recorded_grid import with_recorded
+from course.triton_internals.jit_functions import is_gluon
 from course.type_names import Kernel
 
 from .constants import unwrapped
@@ -41,7 +42,7 @@ def simulate(
     late, UnsupportedError for what the simulation does not know, and SimulationError, which all of
     these are, for anything else that stops a kernel.
     """
-    if not isinstance(kernel, JITFunction) or not kernel.is_gluon():
+    if not isinstance(kernel, JITFunction) or not is_gluon(kernel):
         raise CourseError("simulate takes a kernel of Gluon: a function under @gluon.jit.")
     grid, kwargs = with_recorded(grid, kwargs)
     num_warps = kwargs.pop("num_warps", num_warps)

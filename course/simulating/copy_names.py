@@ -10,16 +10,13 @@ from .barriers import Barriers
 from .constants import Constant
 from .memory import Buffer, Memory, Pending
 from .problems import SimulationError
-from .program import Program
+from .program import ProgramNames
 from .tensors import Descriptor
 from .values import Operand, Pointer, plain
 
 
-class TmaNames:
+class TmaNames(ProgramNames):
     """Functions of `tma`: copies of whole blocks, described by a descriptor."""
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
 
     def async_load(
         self,
@@ -106,11 +103,8 @@ class Store:
             self.landed = True
 
 
-class AsyncCopyNames:
+class AsyncCopyNames(ProgramNames):
     """Functions of `async_copy`: copies by threads (cp.async), in groups."""
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
 
     def async_load(
         self, smem: Buffer, pointer: Pointer, mask: Operand | None = None, **_: Constant

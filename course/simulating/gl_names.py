@@ -19,7 +19,7 @@ from .kernel_values import KernelFunction, Value
 from .layouts import check_warps, common_layout, sliced_layout
 from .memory import Buffer
 from .problems import HazardError, SimulationError
-from .program import Program
+from .program import ProgramNames
 from .values import (
     NUMPY,
     Block,
@@ -73,14 +73,11 @@ def _refuse_race(pointer: Pointer, places: np.ndarray, stored: np.ndarray) -> No
         raise HazardError(f"Two lanes write different values to {place}: either may be the last.")
 
 
-class GlNames:
+class GlNames(ProgramNames):
     """Functions of `gl` that are more than arithmetic."""
 
     constexpr = staticmethod(plain)
     static_range = staticmethod(range)
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
 
     def program_id(self, axis: int = 0) -> Block:
         return Block(self._program.place[unwrapped(axis)], gl.int32)

@@ -1,12 +1,14 @@
 """One program of a kernel, run as Python with the names of its module replaced."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from types import CellType, FunctionType
-from typing import Protocol, Self, SupportsIndex, TypeGuard
+from typing import Self, SupportsIndex
 
+from triton import JITFunction
 from triton.experimental.gluon import language as gl
-from triton.runtime.jit import JITFunction
+
+from course.triton_internals.aggregates import AggregateFields, aggregate_fields
 
 from .constants import unwrapped
 from .kernel_values import Aggregate, Value
@@ -62,48 +64,30 @@ class Machine:
             return self._replacements[id(value)]
         if isinstance(value, JITFunction):
             return _Helper(self, value)
-        return self._aggregate(value) if _is_aggregate(value) else unwrapped(value)
+        if fields := aggregate_fields(value):
+            return self._aggregate(fields)
+        return unwrapped(value)
 
-    def _aggregate(self, original: "AggregateClass") -> type[Aggregate]:
+    def _aggregate(self, original: AggregateFields) -> type[Aggregate]:
         """A class of a kernel, with its fields and methods."""
-        fields, defaults = original.__aggregate_fields__, original.__aggregate_defaults__
-        own_init = not hasattr(original.hash_attrs[0], "__triton_builtin__")
-        machine = self
-        methods = {
-            name: _Method(self, value)
-            for name, value in vars(original).items()
-            if isinstance(value, JITFunction)
-        }
+        name, fields, machine = original.name, original.fields, self
+        methods = {method: _Method(self, value) for method, value in original.methods.items()}
 
         def init(self: Aggregate, *args: Value, **kwargs: Value) -> None:
-            if own_init:
+            if original.has_own_init:
                 raise UnsupportedError(
                     f"simulate does not know aggregates with an __init__ of their own, as "
-                    f"{original.__name__}: give all fields when you construct it."
+                    f"{name}: give all fields when you construct it."
                 )
-            values = defaults | dict(zip(fields, args, strict=False)) | kwargs
+            values = original.defaults | dict(zip(fields, args, strict=False)) | kwargs
             if len(args) > len(fields) or values.keys() != set(fields):
                 raise SimulationError(
-                    f"{original.__name__} has the fields {', '.join(fields)}: give each of them a "
+                    f"{name} has the fields {', '.join(fields)}: give each of them a "
                     "value, and nothing else."
                 )
-            self.__dict__.update({name: machine._replaced(value) for name, value in values.items()})
+            self.__dict__.update({key: machine._replaced(value) for key, value in values.items()})
 
-        return type(original.__name__, (Aggregate,), {"__init__": init, **methods})
-
-
-class AggregateClass(Protocol):
-    """A class under @aggregate, as Triton makes it."""
-
-    __name__: str
-    __aggregate_fields__: Mapping[str, object]
-    __aggregate_defaults__: dict[str, Value]
-    hash_attrs: list[Callable[..., None]]
-    """Its __init__, and then its methods."""
-
-
-def _is_aggregate(value: object) -> TypeGuard[AggregateClass]:
-    return isinstance(value, type) and getattr(value, "__triton_aggregate__", False)
+        return type(name, (Aggregate,), {"__init__": init, **methods})
 
 
 class _Helper:

@@ -9,17 +9,14 @@ from .barriers import Barrier, Barriers
 from .constants import unwrapped
 from .memory import Buffer
 from .problems import Lack
-from .program import Program, kernel_frame
+from .program import ProgramNames, kernel_frame
 from .values import Operand, plain
 
 
-class MbarrierNames:
+class MbarrierNames(ProgramNames):
     """Functions of `mbarrier`."""
 
     MBarrierLayout = MBarrierLayout
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
 
     def allocate_mbarrier(self, batch: int | None = None, two_ctas: bool = False) -> Barriers:
         name = self._program.assigned_name("a barrier")

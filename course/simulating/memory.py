@@ -95,7 +95,7 @@ class Buffer(OnlyKnown):
     layout: SharedLayout
     name: str
     written: np.ndarray
-    """Of the shape of `array`: what holds a value."""
+    """bool, of `array`'s shape: the elements that have been written."""
     missing: str = ""
     """Why there is no such buffer, where an index was out of range: what uses it is refused."""
 

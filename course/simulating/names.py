@@ -29,7 +29,7 @@ class Names:
 
 
 def replacements(program: Program) -> dict[int, object]:
-    """By the identity of what a kernel's module has imported, what stands for it here."""
+    """id(imported object) -> the simulator's replacement for it."""
     types = {name: getattr(gl, name) for name in (*LAYOUTS, *TYPES)}
     mbarrier = Names("mbarrier", **_public(MbarrierNames(program)))
     tma = Names("tma", **_public(TmaNames(program)))

@@ -14,10 +14,29 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, get_args
 
 from .problems import DeadlockError, Fault, Lack, SimulationError
-from .under_way import UnderWay
 
 if TYPE_CHECKING:
+    from .copy_names import Store
     from .kernel_values import Value
+    from .memory import Pending
+
+
+Effect = Callable[[], None]
+"""Lets something asynchronous take effect: a copy's data arrive, a product has its value."""
+
+
+@dataclass
+class UnderWay:
+    """What the warps of a partition have under way, of each kind the oldest first."""
+
+    products: list[Effect] = field(default_factory=list)
+    stores: "list[Store]" = field(default_factory=list)
+    """Copies by TMA out of shared memory."""
+    group: "list[tuple[Pending, Effect]]" = field(default_factory=list)
+    """Copies by threads (cp.async) since the last commit_group."""
+    groups: list[list[Effect]] = field(default_factory=list)
+    """Copies by threads, by the commit_group that ended them."""
+
 
 Order = Literal["in order", "backwards", "shuffled"]
 """Who goes next: the first partition that can, the last one, or one by lot (always the same)."""
@@ -39,7 +58,7 @@ class Partition:
     run: "Callable[[], Value]"
     num_warps: int = 4
     waits_for: Callable[[], bool] | None = None
-    """None where it can go on."""
+    """Whether what it waits for is there; None while it waits for nothing."""
     lacks: Callable[[], Lack] | None = None
     """What it waits for."""
     ended: bool = False

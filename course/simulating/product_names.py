@@ -9,7 +9,7 @@ from triton.experimental.gluon import language as gl
 from .constants import Constant
 from .memory import Buffer
 from .problems import HazardError, SimulationError
-from .program import Program
+from .program import ProgramNames
 from .values import Block, Operand, plain, rounded
 
 
@@ -28,11 +28,8 @@ class Product(Block):
         )
 
 
-class ProductNames:
+class ProductNames(ProgramNames):
     """Functions of `hopper` itself: products of tensor cores, and the fence they need."""
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
 
     def fence_async_shared(self, cluster: bool = False) -> None:
         self._program.memory.accesses.fence(self._program.turns.current)

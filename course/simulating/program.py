@@ -10,9 +10,8 @@ from types import CodeType, FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from .memory import Memory
-from .partitions import Partition, Turns
+from .partitions import Partition, Turns, UnderWay
 from .problems import SimulationError, UnsupportedError
-from .under_way import UnderWay
 
 if TYPE_CHECKING:
     from .copy_names import Store
@@ -79,6 +78,13 @@ class Program:
         """The name on the left of the kernel's line that runs."""
         match = re.match(r"\s*(\w+)\s*=[^=]", _text(kernel_frame()))
         return match[1] if match else default
+
+
+class ProgramNames:
+    """Functions that a simulated kernel calls, which ask the program that calls them."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
 
 
 def kernel_frame() -> FrameType:

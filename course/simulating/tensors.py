@@ -5,12 +5,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Protocol, SupportsIndex, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
 
 import numpy as np
 import torch
 from triton.experimental.gluon import language as gl
-from triton.language.core import block_type
+from triton.experimental.gluon.nvidia.hopper import TensorDescriptor as HostDescriptor
+from triton.language import block_type
 
 from course.errors import CourseError
 
@@ -20,18 +21,6 @@ from .values import TORCH, Block, Pointer
 
 if TYPE_CHECKING:
     from .kernel_values import Argument, Value
-
-
-class HostDescriptor(Protocol):
-    """A descriptor of a tensor as a launch is given it: gluon's TensorDescriptor."""
-
-    base: torch.Tensor
-    shape: Sequence[int]
-    strides: Sequence[int]
-    block_shape: Sequence[int]
-    layout: SharedLayout
-    padding: str
-    """What elements outside the tensor become: "zero" or "nan"."""
 
 
 Key: TypeAlias = tuple[int, torch.dtype]
@@ -46,7 +35,7 @@ class Storages:
         self._named: dict[Key, tuple[str, int]] = {}
         """An argument in each storage: its name, and the place of its first element."""
         self._writers: dict[Key, np.ndarray] = {}
-        """By place the number of the program that changed it, and -1 where none has."""
+        """storage -> for each place the number of the program that changed it, or -1."""
 
     @contextlib.contextmanager
     def program(self, number: int) -> Iterator[None]:
@@ -105,7 +94,7 @@ class Storages:
             steps = zip(value.shape, value.stride(), strict=True)
             extent = sum(int((size - 1) * step) for size, step in steps) + 1 if value.numel() else 0
             return Pointer(self.of(value, name), dtype, name, int(value.storage_offset()), extent)
-        if _is_descriptor(value):
+        if isinstance(value, HostDescriptor):
             first = int(value.base.storage_offset())
             steps = zip(value.shape, value.strides, strict=True)
             last = first + sum((size - 1) * step for size, step in steps)
@@ -119,10 +108,6 @@ class Storages:
         if isinstance(value, int) and not isinstance(value, bool):
             return Block(value, gl.int32 if -(2**31) <= value < 2**31 else gl.int64)
         return Block(np.float32(value), gl.float32) if isinstance(value, float) else value
-
-
-def _is_descriptor(value: "Argument") -> TypeGuard[HostDescriptor]:
-    return hasattr(value, "block_shape") and hasattr(value, "base")
 
 
 def _dtype(name: str, tensor: torch.Tensor) -> gl.dtype:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from triton.experimental.gluon import language as gl
-from triton.language.core import pointer_type
+from triton.language import pointer_type
 
 from .constants import Layout, unwrapped
 from .layouts import common_layout, expanded_layout

@@ -1,7 +1,6 @@
 """What every load and store of a launch touches: by which program, and in how many sectors."""
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,25 +24,15 @@ COALESCED = 1.01
 HEIGHT = 1.95
 """Inches of an access."""
 RAMP = ("#DCEBF7", "#08306B")
-"""The colours of the first and the last program where there are more than have one of their own."""
+"""The colors of the first and the last program where there are more than have one of their own."""
 
 
-@dataclass(frozen=True)
-class _Mark:
-    """Cells of a tensor that stand out."""
-
-    field: str
-    """The field of `TensorPanel`."""
-    colour: str
-    name: str
-    meaning: str
-
-
+# Cells of a tensor that stand out: the field of TensorPanel, their color, its name, what it means.
 LOAD_MARKS = (
-    _Mark("shared", "#666666", "dark", "read by several programs"),
-    _Mark("unwritten", YELLOW, "yellow", "read and written by nobody"),
+    ("shared", "#666666", "dark", "read by several programs"),
+    ("unwritten", YELLOW, "yellow", "read and written by nobody"),
 )
-STORE_MARKS = (_Mark("twice", "#CC0000", "red", "written by several programs"),)
+STORE_MARKS = (("twice", "#CC0000", "red", "written by several programs"),)
 
 
 def access(
@@ -56,11 +45,11 @@ def access(
     target: what it is compiled for, as `lower` or `cost` takes it: which threads ask together
         follows from the compiled layouts.
 
-    A row for every load and store. Left its tensor in the colours of programs, what the first one
+    A row for every load and store. Left its tensor in the colors of programs, what the first one
     touches framed; right the threads of its first warp in their first request, an arrow from each
     to its sectors of 32 bytes, all on one scale.
 
-    Raises CourseError if the launch is none, or fails.
+    Raises CourseError if the arguments are no launch, or the kernel fails.
     """
     compiled_for = GPUS[target].target if target in GPUS else target
     surveyed = survey("draw.access", kernel, grid, args, kwargs, compiled_for, maps=True)
@@ -80,9 +69,9 @@ def access(
             marks = _draw_tensor(left, tensor, each.kind, counts.programs)
         else:
             left.axis("off")
-        colour = WORK["load" if each.kind == "load" else "store"]
-        legend["load" if each.kind == "load" else "store"] = colour
-        lanes = _draw_requests(right, title, each, colour)
+        color = WORK["load" if each.kind == "load" else "store"]
+        legend["load" if each.kind == "load" else "store"] = color
+        lanes = _draw_requests(right, title, each, color)
         sentences.append(f"{title}: {_requests_text(each)}{marks}.{lanes}")
     handles = lane_legend(legend)
     figure.legend(handles=handles, loc="outside lower right", ncols=3, fontsize=8, frameon=False)
@@ -105,19 +94,19 @@ def _requests_text(counts: AccessCounts) -> str:
 
 
 def _draw_tensor(axes: Axes, tensor: TensorPanel, kind: str, programs: int) -> str:
-    """The tensor's cells in the colours of programs; returns what the marks mean."""
+    """The tensor's cells in the colors of programs; returns what the marks mean."""
     down, across = tensor.cells
     marks = LOAD_MARKS if kind == "load" else STORE_MARKS
     owners = unpacked(tensor.reader if kind == "load" else tensor.writer)
     image = np.full((down * across, 3), rgb(LIGHT))
     for program in np.unique(owners[owners > 0]):
-        image[owners == program] = _program_colour(int(program) - 1, programs)
+        image[owners == program] = _program_color(int(program) - 1, programs)
     meanings = ""
-    for mark in marks:
-        marked = unpacked(getattr(tensor, mark.field))
-        image[marked] = rgb(mark.colour)
+    for field, color, name, meaning in marks:
+        marked = unpacked(getattr(tensor, field))
+        image[marked] = rgb(color)
         if len(marked):
-            meanings += f", {mark.name}: {mark.meaning}"
+            meanings += f", {name}: {meaning}"
     # A vector's last line may not be full, and a long flat picture cannot be seen.
     tall = max(1, min(8, math.ceil(across / max(1, down) / 4)))
     pixels = np.repeat(image.reshape(down, across, 3), tall, axis=0)
@@ -139,8 +128,8 @@ def _draw_tensor(axes: Axes, tensor: TensorPanel, kind: str, programs: int) -> s
     return meanings
 
 
-def _program_colour(program: int, programs: int) -> tuple[int, ...]:
-    """A colour of its own for each of a few programs; of many, one between light and dark."""
+def _program_color(program: int, programs: int) -> tuple[int, ...]:
+    """A color of its own for each of a few programs; of many, one between light and dark."""
     if programs <= len(PROGRAMS):
         return rgb(PROGRAMS[program])
     first, last = map(rgb, RAMP)
@@ -148,11 +137,11 @@ def _program_colour(program: int, programs: int) -> tuple[int, ...]:
     return tuple(round(a + (b - a) * share) for a, b in zip(first, last, strict=True))
 
 
-def _draw_requests(axes: Axes, title: str, counts: AccessCounts, colour: str) -> str:
+def _draw_requests(axes: Axes, title: str, counts: AccessCounts, color: str) -> str:
     """The threads of the first request and the sectors that they touch; a sentence on them."""
     axes.set_title(f"{title}\n{_requests_text(counts)}", fontsize=9, loc="left")
     if counts.lanes:
-        touched = draw_lane_arrows(axes, counts.lanes, colour)
+        touched = draw_lane_arrows(axes, counts.lanes, color)
         count = len(counts.lanes)
         lanes = f"{count} threads reach" if count > 1 else "one thread reaches"
         return f" In the first request {lanes} into {sectors_text(touched)}."

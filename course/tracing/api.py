@@ -5,7 +5,6 @@ access_view.py, is the third.
 """
 
 import inspect
-import operator
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +20,7 @@ from course.triton_internals.jit_functions import plain_function
 from course.type_names import AnyValue, Kernel
 
 from . import worker
-from .launch import TRACE_S, measured_us, packed, requested, value_of
+from .launch import TRACE_S, measured_us, packed, requested, value_of, whole_numbers
 from .records import Element, Recording
 from .replay import Replay
 from .replay_text import grid_text
@@ -44,7 +43,7 @@ def cost(
     On that very GPU the launch is timed too. A GPU that `course doctor --measure` has measured
     stands beside it, and takes the place of peak figures if there are none for this machine's.
 
-    Raises CourseError if the launch is none, or fails.
+    Raises CourseError if the arguments are no launch, or the kernel fails.
     """
     own = own_gpu()
     gpu = gpu_of(target) if target is not None else this_gpu(own)
@@ -112,7 +111,7 @@ def replay(kernel: Kernel, grid: Any, *args: AnyValue, **kwargs: AnyValue) -> Re
         program that wrote that element.
 
     Shown in a notebook; `.to_html("file.html")` writes a page that needs no session. Raises
-    CourseError if the launch is none.
+    CourseError if the arguments are no launch.
     """
     function = plain_function(kernel)
     parameters = inspect.signature(function).parameters if function else {}
@@ -137,16 +136,11 @@ def _program(program: Any, grid: Grid) -> Program | None:
     """A program as its three coordinates. Raises CourseError if there is none such."""
     if program is None:
         return None
-    axes = program if isinstance(program, (tuple, list)) else (program,)
-    try:
-        x, y, z = (*map(operator.index, axes), 0, 0, 0)[:3]
-        inside = all(0 <= i < size for i, size in zip((x, y, z), grid, strict=True))
-        if len(axes) > 3 or not inside:
-            raise TypeError
-    except TypeError:
-        raise CourseError(
-            f"There is no program {program!r} in the grid {grid_text(grid)}."
-        ) from None
+    axes = whole_numbers(program) or (-1,)
+    x, y, z = (*axes, 0, 0, 0)[:3]
+    inside = all(0 <= i < size for i, size in zip((x, y, z), grid, strict=True))
+    if len(axes) > 3 or not inside:
+        raise CourseError(f"There is no program {program!r} in the grid {grid_text(grid)}.")
     return x, y, z
 
 
@@ -160,10 +154,6 @@ def _element(element: Any) -> Element | None:
             f"it is {element!r:.60}."
         )
     name, index = element
-    try:
-        axes = index if isinstance(index, (tuple, list)) else (index,)
-        return Element(name, tuple(map(operator.index, axes)))
-    except TypeError:
-        raise CourseError(
-            f"The index of element must be whole numbers; it is {index!r:.60}."
-        ) from None
+    if (axes := whole_numbers(index)) is None:
+        raise CourseError(f"The index of element must be whole numbers; it is {index!r:.60}.")
+    return Element(name, axes)

@@ -6,6 +6,8 @@ from typing import Literal
 import numpy as np
 import torch
 
+from course.gpus.limits import WIDEST_BYTES
+from course.triton_internals.errors import CannotInterpretError
 from course.triton_internals.interpreter import Access, Kind, Launch, Program
 
 from .address_map import Argument
@@ -14,8 +16,6 @@ from .records import program_text
 
 LEAST_ADDRESS = 2**40
 """64-bit systems map memory above; numbers of elements, tokens and rows do not come so far."""
-WIDEST_BYTES = 16
-"""What one instruction moves for a thread at most."""
 VERBS: dict[Kind, str] = {"load": "read", "store": "wrote", "update": "updated"}
 
 
@@ -59,7 +59,7 @@ class OutsideError(FoundError):
 
 
 def false_promise(program: Program, promise: str) -> Problem:
-    """That a program promises the compiler what does not hold: see `promises_held`."""
+    """The problem "program p promises …", which does not hold: see `promises_held`."""
     promise_text = f"Program {program_text(program)} promises {promise}"
     text = f"{promise_text}: promise only what always holds."
     return Problem("false promise", text, program, line=running_line())
@@ -91,35 +91,44 @@ def may_go_elsewhere(access: Access) -> bool:
 
 
 def outside(access: Access, place: str, line: OwnLine | None, what: str = "") -> Problem:
-    """That a program has touched a place which is not its own, in this line of the reader's."""
+    """The problem "program p read or wrote `place`, outside its tensor", at this line."""
     kind: Literal["reads outside", "writes outside"]
     kind = "reads outside" if access.kind == "load" else "writes outside"
     text = f"Program {program_text(access.program)} {VERBS[access.kind]} {place}."
     return Problem(kind, text, access.program, line=line, what=what)
 
 
-def stop_outside(access: Access, storages: list[tuple[int, int]]) -> None:
-    """Raise OutsideError for an access outside every storage. storages: addresses and bytes."""
-    inside = np.zeros(access.addresses.shape, dtype=bool)
-    ends = access.addresses + np.uint64(access.itemsize)
-    for start, size in storages:
-        inside |= (access.addresses >= start) & (ends <= start + size)
-    if not inside.all():
+class Storages:
+    """The storages among a launch's arguments, which its accesses must not leave."""
+
+    def __init__(self, launch: Launch, copied: bool = False) -> None:
+        """copied: whether the tensors are copies, so that an address in one leads nowhere."""
+        storages = [tensor.untyped_storage() for tensor in launch.tensors]
+        self.places = [(storage.data_ptr(), storage.nbytes()) for storage in storages]
+        """The address and the bytes of each."""
+        self._copied, self._hold_pointers = copied, any(map(_may_hold_pointers, launch.tensors))
+
+    def stop_outside(self, access: Access) -> None:
+        """Raise OutsideError for an access outside of all, unless an argument may hold addresses
+        itself; of copies CannotInterpretError then."""
+        if self._hold_pointers and not self._copied:
+            return
+        inside = np.zeros(access.addresses.shape, dtype=bool)
+        ends = access.addresses + np.uint64(access.itemsize)
+        for start, size in self.places:
+            inside |= (access.addresses >= start) & (ends <= start + size)
+        if inside.all():
+            return
+        if self._hold_pointers:
+            raise CannotInterpretError("a copy of a launch whose tensors hold addresses")
         place = "memory that is none of the kernel's arguments"
         raise OutsideError(outside(access, place, running_line()))
 
 
-def storages_of(launch: Launch) -> list[tuple[int, int]]:
-    """The address and the bytes of each storage among a launch's arguments."""
-    storages = [tensor.untyped_storage() for tensor in launch.tensors]
-    return [(storage.data_ptr(), storage.nbytes()) for storage in storages]
-
-
-def may_hold_pointers(launch: Launch) -> bool:
-    """Whether an argument holds addresses itself: 64-bit integers as large as addresses are."""
-    of_64_bits = (torch.int64, torch.uint64)
-    tensors = [t.view(torch.int64) for t in launch.tensors if t.dtype in of_64_bits]
-    return any(bool((tensor >= LEAST_ADDRESS).any()) for tensor in tensors)
+def _may_hold_pointers(tensor: torch.Tensor) -> bool:
+    """Whether it holds addresses: 64-bit integers as large as addresses are."""
+    is_wide = tensor.dtype in (torch.int64, torch.uint64)
+    return is_wide and bool((tensor.view(torch.int64) >= LEAST_ADDRESS).any())
 
 
 @dataclass(frozen=True)

@@ -8,23 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from course.gpus.limits import SECTOR_BYTES
+from course.gpus.limits import SECTOR_BYTES, WIDEST_BYTES
 from course.lowering.call_sites import CallPath
 from course.lowering.memory_requests import Requests
-from course.triton_internals.errors import CannotInterpretError
 from course.triton_internals.interpreter import Access, Launch, Program
 from course.triton_internals.operation_counts import Operations
 
 from .address_map import Argument, Arguments
-from .bounds import (
-    WIDEST_BYTES,
-    FoundError,
-    OutsideError,
-    Problem,
-    may_hold_pointers,
-    stop_outside,
-    storages_of,
-)
+from .bounds import FoundError, Problem, Storages
 from .kernel_text import KernelText, Site
 from .records import AccessCounts, LaunchCounts, TensorPanel, joined
 from .sample import weights
@@ -35,7 +26,7 @@ LINE_BYTES = 128
 """A line of the caches: four sectors."""
 
 Counts = dict[tuple[Site, str, int | None], AccessCounts]
-"""By the call, the kind of access and the number of the tensor."""
+"""call, kind of access and number of the tensor -> what was counted"""
 
 
 class LaunchCounter:
@@ -67,11 +58,10 @@ class LaunchCounter:
         self.maps = [ElementMap(argument, maps) for argument in self.arguments.all]
         self.doubted: Problem | None = None
         """The first promise to the compiler that does not hold."""
-        self._storages, self._copied = storages_of(launch), copied
-        self._may_hold_pointers = may_hold_pointers(launch)
+        self._storages = Storages(launch, copied)
         self._marks = {
             start: StorageMarks(start, size, self.arguments.within(start, size))
-            for start, size in self._storages
+            for start, size in self._storages.places
             if size
         }
 
@@ -88,19 +78,8 @@ class LaunchCounter:
             for marks in self._marks.values():
                 marks.forget_program()
 
-    def _stop_outside(self, access: Access) -> None:
-        if not self._may_hold_pointers:
-            stop_outside(access, self._storages)
-        elif self._copied:
-            try:
-                stop_outside(access, self._storages)
-            except OutsideError:
-                raise CannotInterpretError(
-                    "a copy of a launch whose tensors hold addresses"
-                ) from None
-
     def access(self, access: Access) -> None:
-        self._stop_outside(access)
+        self._storages.stop_outside(access)
         site = self.text.site()
         tensor = self.arguments.at(access.addresses, site.names)
         call = site.path[0] if site.path else ("", 0, 0)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from triton.runtime.jit import TensorWrapper
+from triton import TensorWrapper
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from course.lowering.arguments import is_gluon_descriptor
@@ -32,6 +32,10 @@ class Copies:
         own = tensor.untyped_storage()
         if own._cdata not in self._storages:
             self._storages[own._cdata] = own if tensor.is_meta else own.clone()
-        copy = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-        place = tensor.storage_offset(), tensor.size(), tensor.stride()
-        return copy.set_(self._storages[own._cdata], *place)
+        return on_storage(self._storages[own._cdata], tensor)
+
+
+def on_storage(storage: torch.UntypedStorage, like: torch.Tensor) -> torch.Tensor:
+    """A tensor on a storage, where and as `like` lies on its own."""
+    tensor = torch.empty(0, dtype=like.dtype, device=storage.device)
+    return tensor.set_(storage, like.storage_offset(), like.size(), like.stride())

@@ -18,11 +18,16 @@ from course.gpus.limits import MOST_GRID
 from course.gpus.peaks import Gpu
 from course.isolate import Ended
 from course.lowering.arguments import Described, describe
-from course.lowering.kernel_reference import KernelReference, kernel_named, reference_of
+from course.lowering.kernel_reference import (
+    KernelReference,
+    function_of,
+    kernel_named,
+    reference_of,
+)
 from course.lowering.recorded_grid import with_recorded
 from course.triton_internals.choices import with_choices
 from course.triton_internals.interpreter import Grid
-from course.triton_internals.jit_functions import compiler_options, inner_kernel, plain_function
+from course.triton_internals.jit_functions import compiler_options, inner_kernel
 from course.type_names import AnyValue, AnyValues, Kernel
 
 from .copies import Copies
@@ -45,20 +50,13 @@ class LaunchRequest:
     args: tuple[AnyValue, ...]
     kwargs: AnyValues
     reference: KernelReference
-
-    @property
-    def name(self) -> str:
-        function = plain_function(self.kernel)
-        assert function is not None
-        return function.__name__
+    name: str
+    given: AnyValues
+    """parameter -> what the launch gives it"""
 
     def arguments(self) -> AnyValues:
         """What each parameter is given."""
-        function = plain_function(self.kernel)
-        assert function is not None
-        signature = inspect.signature(function)
-        named = {name: self.kwargs[name] for name in self.kwargs if name in signature.parameters}
-        return dict(signature.bind(*self.args, **named).arguments)
+        return self.given
 
 
 @dataclass(frozen=True)
@@ -83,8 +81,7 @@ def requested(
     """
     kernel = kernel_named(kernel, caller)
     reference = reference_of(kernel, caller)
-    function = plain_function(kernel)
-    assert function is not None
+    function = function_of(kernel, caller)
     signature = inspect.signature(function)
     grid, kwargs = with_recorded(grid, kwargs)
     kwargs = with_choices(kernel, args, kwargs)
@@ -101,6 +98,7 @@ def requested(
         raise CourseError(
             f"The arguments do not fit the kernel {function.__name__}: {error}."
         ) from None
+    given = dict(bound.arguments)
     bound.apply_defaults()
     for name, value in bound.arguments.items():
         if isinstance(value, str) and value.startswith(("*", "tensordesc")):
@@ -112,11 +110,13 @@ def requested(
     try:
         sizes = grid(dict(bound.arguments)) if callable(grid) else grid
     except KeyError as error:
-        given = ", ".join(bound.arguments)
+        names = ", ".join(bound.arguments)
         raise CourseError(
-            f"The grid asks for {error.args[0]!r}, and this launch gives {given}."
+            f"The grid asks for {error.args[0]!r}, and this launch gives {names}."
         ) from error
-    return LaunchRequest(kernel, _checked_grid(sizes), tuple(args), kwargs, reference)
+    return LaunchRequest(
+        kernel, _checked_grid(sizes), tuple(args), kwargs, reference, function.__name__, given
+    )
 
 
 def _no_argument(value: AnyValue, parameter: inspect.Parameter) -> str:
@@ -130,19 +130,26 @@ def _no_argument(value: AnyValue, parameter: inspect.Parameter) -> str:
     return ""
 
 
-def _checked_grid(grid: Any) -> Grid:
-    axes = grid if isinstance(grid, (tuple, list)) else (grid,)
+def whole_numbers(value: Any) -> tuple[int, ...] | None:
+    """A whole number, or a tuple or list of them, as a tuple; None for anything else."""
+    numbers = value if isinstance(value, (tuple, list)) else (value,)
+    if any(isinstance(each, bool) for each in numbers):
+        return None
     try:
-        sizes = tuple(operator.index(size) for size in axes if not isinstance(size, bool))
+        return tuple(map(operator.index, numbers))
     except TypeError:
-        sizes = ()
-    if not 1 <= len(sizes) <= 3 or len(sizes) != len(axes):
+        return None
+
+
+def _checked_grid(grid: Any) -> Grid:
+    sizes = whole_numbers(grid)
+    if not sizes or len(sizes) > 3:
         raise CourseError(
             f"The grid must be one to three whole numbers, as (4,); it is {grid!r:.60}."
         )
     if min(sizes) < 0 or any(size > most for size, most in zip(sizes, MOST_GRID, strict=False)):
         raise CourseError(
-            f"The grid {sizes} is none that can be launched: sizes go from 1 to {MOST_GRID}."
+            f"The grid {sizes} cannot be launched: its sizes go from 1 to {MOST_GRID}."
         )
     if 0 in sizes:
         raise CourseError(f"The grid {sizes} holds no program: nothing runs.")

@@ -6,10 +6,9 @@ from traceback import walk_tb
 import numpy as np
 
 from course.lowering.memory_requests import Requests
-from course.triton_internals.effort import Effort, effort_counted
 from course.triton_internals.errors import cannot_run, causes, interpreter_words, lacking
 from course.triton_internals.interpreter import Access, Grid, Launch, Program, interpreter_watched
-from course.triton_internals.operation_counts import Operations
+from course.triton_internals.operation_counts import Effort, Operations, effort_counted
 from course.triton_internals.promises import promises_held
 
 from .bounds import false_promise, refuse_promise

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from types import FrameType
 
-from triton.runtime.errors import InterpreterError
+from triton import InterpreterError
 
 COURSE = str(Path(__file__).parents[1])
 OTHERS = tuple(

@@ -13,16 +13,14 @@ from .bounds import (
     FoundError,
     Problem,
     Region,
+    Storages,
     false_promise,
     may_go_elsewhere,
-    may_hold_pointers,
     refuse_promise,
-    stop_outside,
-    storages_of,
     stray,
 )
 from .own_line import OwnLine, running_line
-from .records import both_programs, program_text
+from .records import program_text
 
 FREE_PROGRAMS = 256
 """Programs that a call may start however little there is to do: a grid may be of a fixed size."""
@@ -80,11 +78,10 @@ class AccessLog:
         self._all_regions = regions
         self._elements, self._block = elements, block
         self._regions: list[Region] = []
-        self._storages: list[tuple[int, int]] = []
-        self._may_hold_pointers = False
+        self._storages: Storages | None = None
         self._accesses: list[Access] = []
         self._lines: list[OwnLine | None] = []
-        """Of each access, where the reader's code makes it."""
+        """The line of the reader's code that makes each access."""
         self._numbers: dict[Program, int] = {}
         """The programs' numbers, in the order of arrival."""
         self._lanes_stored: Counter[Program] = Counter()
@@ -98,7 +95,7 @@ class AccessLog:
         self.activity.launches += 1
         self.activity.programs += math.prod(launch.grid)
         self._stop_too_many_programs()
-        self._storages, self._may_hold_pointers = storages_of(launch), may_hold_pointers(launch)
+        self._storages = Storages(launch)
         self._regions = self._all_regions(launch)
 
     def program(self, program: Program) -> None:
@@ -114,8 +111,8 @@ class AccessLog:
     def access(self, access: Access) -> None:
         if self.doubted and may_go_elsewhere(access):
             raise FoundError(self.doubted)
-        if not self._may_hold_pointers:
-            stop_outside(access, self._storages)
+        assert self._storages is not None
+        self._storages.stop_outside(access)
         addresses, times = access.addresses, 2 if access.kind == "update" else 1
         self.activity.bytes_moved += times * addresses.size * access.itemsize
         self._accesses.append(access)
@@ -124,7 +121,9 @@ class AccessLog:
         if access.kind != "load":
             if addresses.size:
                 self.activity.storages_stored |= {
-                    start for start, size in self._storages if start <= addresses[0] < start + size
+                    start
+                    for start, size in self._storages.places
+                    if start <= addresses[0] < start + size
                 }
             self._lanes_stored[access.program] += access.active.size
 
@@ -191,7 +190,7 @@ class AccessLog:
         clashes = np.flatnonzero((first != last) & (low != high))
         if clashes.size:
             i = clashes[0]
-            both = both_programs(names[first[i]], names[last[i]])
+            both = program_text(names[first[i]], names[last[i]])
             text = f"Programs {both} wrote different values to {self._place(places[i])}."
             line = self._store_to(places[i])
             return Problem("race", text, names[last[i]], line=line, what="stores")

@@ -1,7 +1,7 @@
 """launches: what a running program launches through Triton, to be given to the tools."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,10 +9,10 @@ from typing import Any
 import torch
 import triton
 
+from course.lowering.kernel_reference import function_of
 from course.lowering.recorded_grid import RecordedGrid
 from course.table import columns
 from course.triton_internals.choices import config_text
-from course.triton_internals.jit_functions import plain_function
 from course.triton_internals.launches_watched import WatchedLaunch, launches_watched
 from course.type_names import AnyValue, AnyValues, Kernel
 
@@ -47,9 +47,7 @@ class Launch:
     @property
     def name(self) -> str:
         """The kernel's name."""
-        function = plain_function(self.kernel)
-        assert function is not None
-        return function.__name__
+        return function_of(self.kernel, "launches").__name__
 
     def to_file(self, path: str | Path, seed: int | None = None) -> Path:
         """Write a file that repeats this launch alone, on a GPU or in the interpreter; returns its
@@ -87,24 +85,16 @@ def _short(value: AnyValue) -> str:
     return f"{str(value.dtype).removeprefix('torch.')}[{sizes}]{strided}"
 
 
-class Launches(Sequence[Launch]):
+class Launches(list[Launch]):
     """What `launches` has recorded, in order. Prints as a table."""
 
-    def __init__(self) -> None:
-        self._kept: list[Launch] = []
-        self.left_out = 0
-        """Launches after the last one that was kept."""
-
-    def __getitem__(self, number: Any) -> Any:
-        return self._kept[number]
-
-    def __len__(self) -> int:
-        return len(self._kept)
+    left_out = 0
+    """Launches after the last one that was kept."""
 
     def __repr__(self) -> str:
-        if not self._kept:
+        if not self:
             return "No launch was recorded."
-        rows = [(str(number), *launch.row()) for number, launch in enumerate(self._kept)]
+        rows = [(str(number), *launch.row()) for number, launch in enumerate(self)]
         lines = [columns([("", "kernel", "grid", "arguments"), *rows])]
         if self.left_out:
             lines.append(f"{self.left_out:,} more were not kept.")
@@ -138,7 +128,7 @@ class _Recorder:
     def ended(self, launch: WatchedLaunch) -> None:
         _, recorded = self._under_way.pop(id(launch), (None, None))
         if recorded:
-            self._launches._kept.append(recorded)
+            self._launches.append(recorded)
         elif launch.sizes:
             self._launches.left_out += 1
 

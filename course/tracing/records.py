@@ -14,17 +14,10 @@ from course.lowering.kernel_reference import Listing
 from course.triton_internals.interpreter import Grid, Kind, Program
 
 
-def program_text(program: Program) -> str:
-    """0 for (0, 0, 0), (1, 2) for (1, 2, 0)."""
-    used = program[: max((axis + 1 for axis in range(3) if program[axis]), default=1)]
-    return str(used[0]) if len(used) == 1 else str(used)
-
-
-def both_programs(one: Program, other: Program) -> str:
-    """Two programs in a sentence, with as many axes for both: "(0, 0) and (0, 2)"."""
-    axes = max(axis + 1 for axis in range(3) if axis == 0 or one[axis] or other[axis])
-    texts = (str(program[:axes] if axes > 1 else program[0]) for program in (one, other))
-    return " and ".join(texts)
+def program_text(*programs: Program) -> str:
+    """Programs in a sentence, with as many axes for each: "0", "(1, 2)", "(0, 0) and (0, 2)"."""
+    axes = 1 + max(axis for axis in range(3) if axis == 0 or any(each[axis] for each in programs))
+    return " and ".join(str(each[:axes] if axes > 1 else each[0]) for each in programs)
 
 
 @dataclass
@@ -207,6 +200,12 @@ def _kind(values: np.ndarray) -> Literal["u1", "i4", "f4", "f8"]:
     return "f8" if far else "i4"
 
 
+def finite_range(numbers: np.ndarray) -> tuple[float, float] | tuple[None, None]:
+    """The least and the greatest of the finite numbers; None for both if there are none."""
+    finite = numbers[np.isfinite(numbers)]
+    return (finite.min().item(), finite.max().item()) if finite.size else (None, None)
+
+
 class Value(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True):
     """What a variable holds, or what is stored."""
 
@@ -234,23 +233,16 @@ class Value(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True):
     several. They are missing in `mask`, `least` and `most`."""
 
 
-class Touch(msgspec.Struct, omit_defaults=True, frozen=True, kw_only=True):
+class Touch(msgspec.Struct, omit_defaults=True, frozen=True):
     """A load, a store or an atomic of one program."""
 
     kind: Kind
     text: str
     """All of it in words."""
-    lanes: int
-    """Lanes that touch memory."""
-    masked: int
-    """Lanes that a mask keeps out."""
     tensor: int | None = None
     """The tensor's number; None for memory that is none of the arguments'."""
     outside: int = 0
     """Lanes beside the tensor's elements."""
-    first: str = ""
-    """The elements that the first and the last lane touch, as in "x_ptr[3]"."""
-    last: str = ""
     cells: Cells | None = None
     """A bit for each cell of the tensor's panel, the lowest first: whether it is touched."""
     value: Value | None = None
@@ -292,7 +284,7 @@ class Failure:
     stopped: bool = False
     """At its limit of time, and not by an error."""
     lacking: bool = False
-    """For want of something in the interpreter, and by no fault of the kernel."""
+    """Whether it is the interpreter that lacks something, and not the kernel's fault."""
 
     def __str__(self) -> str:
         return self.text

@@ -2,6 +2,7 @@
 
 const PALETTE = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#F0E442"];
 const LOADED = "#56B4E9", STORED = "#D55E00", ODD_NAN = "#D5007F", ODD_INF = "#000000";
+const PAST = [undefined, "rgba(86,180,233,.35)", "rgba(213,94,0,.35)", "rgba(213,94,0,.35)"]; // loaded, stored, both
 const UNDEFINED = "rgba(128,128,128,.16)"; // a masked lane, whose value means nothing
 const MOST_MAP = 4096; // programs that are drawn as a map
 const TABLE_CELLS = 32; // up to so many, numbers are read rather than looked at
@@ -9,11 +10,6 @@ const TALLEST = 300; // pixels of a picture, as long as its cells can be seen
 const MANY_ROWS = 40; // of cells in all matrices: more do not stand one below the other
 
 const ARRAYS = { u1: Uint8Array, i4: Int32Array, f4: Float32Array, f8: Float64Array };
-
-async function numbers(text) {
-  return new Int32Array(await inflate(text));
-}
-
 const arrays = new WeakMap();
 
 // The numbers of a step's cells, which come as their type and as bytes in base64.
@@ -42,10 +38,6 @@ function number(value) {
   return String(value).replace("Infinity", "inf").replace("NaN", "nan");
 }
 
-function count(value) {
-  return value.toLocaleString("en");
-}
-
 // White to blue for what is above zero, white to orange for what is below.
 function shade(value, least, most) {
   if (Number.isNaN(value)) return ODD_NAN;
@@ -53,23 +45,28 @@ function shade(value, least, most) {
   const signed = least < 0;
   const top = signed ? Math.max(-least, most) : most - least;
   const part = top > 0 ? (signed ? value : value - least) / top : 0;
-  const [r, g, b] = part < 0 ? [230, 120, 0] : [0, 90, 170];
-  const mix = (colour) => Math.round(245 + (colour - 245) * Math.min(1, Math.abs(part)));
-  return `rgb(${mix(r)},${mix(g)},${mix(b)})`;
+  const mix = (color) => Math.round(245 + (color - 245) * Math.min(1, Math.abs(part)));
+  return `rgb(${(part < 0 ? [230, 120, 0] : [0, 90, 170]).map(mix)})`;
 }
 
-// The first element that a cell stands for, as an index.
-function elementOf(cell, shape, [, across], [down, wide]) {
-  const columns = shape[shape.length - 1] ?? 1;
-  const rows = shape.slice(0, -1).reduce((a, b) => a * b, 1);
-  const row = Math.floor(cell / across);
-  let left = rows === 1 ? cell * wide : row * down * columns + (cell % across) * wide;
-  const index = [];
-  for (const size of [...shape].reverse()) {
+// A numeral for each axis from one number, the last axis fastest.
+function unraveled(left, sizes) {
+  return sizes.reduceRight((index, size) => {
     index.unshift(left % size);
     left = Math.floor(left / size);
-  }
-  return index;
+    return index;
+  }, []);
+}
+
+function isVector({ shape }) {
+  return shape.slice(0, -1).every((size) => size === 1);
+}
+
+// The first element that a cell stands for, by its name and index.
+function elementOf(name, cell, { shape, cells: [, across], patch: [down, wide] }) {
+  const row = Math.floor(cell / across), columns = shape.at(-1) ?? 1;
+  const first = isVector({ shape }) ? cell * wide : row * down * columns + (cell % across) * wide;
+  return `${name}[${unraveled(first, shape).join(", ")}]`;
 }
 
 function hatch(context, x, y, size) {
@@ -80,124 +77,107 @@ function hatch(context, x, y, size) {
   context.stroke();
 }
 
-// A canvas of cells: `colour` gives each cell's, `over` draws on it. `choose(cell)` hears clicks,
-// `titleOf(cell)` says what is there.
-function grid([down, across], wide, colour, { over, titleOf, choose, label }) {
+// A dot in the middle of a cell, a part of its size.
+function dot(context, x, y, size, part, color) {
+  const wide = Math.max(1, size * part);
+  context.fillStyle = color;
+  context.fillRect(x + (size - wide) / 2, y + (size - wide) / 2, wide, wide);
+}
+
+// A canvas of cells, `count` of them: `color` gives each cell's, `over` draws on it. `choose(cell)` hears
+// clicks, `titleOf(cell)` says what is there.
+function grid([down, across], wide, count, { label, color, over, titleOf, choose }) {
   const size = Math.max(3, Math.min(14, Math.floor(wide / across), Math.max(6, Math.floor(TALLEST / down))));
-  const canvas = element("canvas");
   const sharp = Math.min(2, window.devicePixelRatio || 1);
-  canvas.width = across * size * sharp;
-  canvas.height = down * size * sharp;
+  const canvas = element("canvas", "", [], {
+    role: "img", "aria-label": label, width: across * size * sharp, height: down * size * sharp,
+  });
   canvas.style.width = `${across * size}px`;
-  canvas.setAttribute("role", "img");
-  canvas.setAttribute("aria-label", label);
   const context = canvas.getContext("2d");
   context.scale(sharp, sharp);
-  const inset = size > 5 ? 1 : 0;
-  for (let cell = 0; cell < down * across; cell++) {
-    const fill = colour(cell);
-    if (fill === undefined) continue;
+  const drawn = size > 5 ? size - 1 : size;
+  for (let cell = 0; cell < count; cell++) {
     const x = (cell % across) * size, y = Math.floor(cell / across) * size;
-    context.fillStyle = fill;
-    context.fillRect(x, y, size - inset, size - inset);
-    over?.(context, cell, x, y, size - inset);
+    context.fillStyle = color(cell);
+    context.fillRect(x, y, drawn, drawn);
+    over?.(context, cell, x, y, drawn);
   }
-  const cellAt = ({ offsetX, offsetY }) => {
+  // The last line of a vector may not be full.
+  const at = (use) => ({ offsetX, offsetY }) => {
     const column = Math.min(across - 1, Math.floor(offsetX / size));
-    return Math.floor(offsetY / size) * across + column;
+    const cell = Math.floor(offsetY / size) * across + column;
+    canvas.title = "";
+    if (cell < count) use(cell);
   };
-  if (titleOf) {
-    canvas.addEventListener("mousemove", (event) => { canvas.title = titleOf(cellAt(event)); });
-  }
+  canvas.onmousemove = at((cell) => { canvas.title = titleOf(cell); });
   if (choose) {
     canvas.style.cursor = "pointer";
-    canvas.addEventListener("click", (event) => choose(cellAt(event)));
+    canvas.onclick = at(choose);
   }
   return canvas;
 }
 
+// A button that puts a name among others, or takes it away.
+function toggle(view, names, name, text) {
+  const onclick = () => {
+    if (!names.delete(name)) names.add(name);
+    show(view);
+  };
+  return element("button", "turn", text, { onclick });
+}
+
+function count(value) {
+  return value.toLocaleString("en");
+}
+
 function valueHead(name, value) {
-  const head = element("div", "head");
-  head.append(element("b", "", name));
-  if (value.text !== undefined) {
-    const type = value.of ? `${value.dtype} into ${value.of}` : value.dtype;
-    head.append(` = ${value.text}`, element("span", "dim", type ? `  ${type}` : ""));
-    return head;
-  }
-  let range = "";
-  if (value.least !== undefined) {
-    const [least, most] = [number(value.least), number(value.most)];
-    range = value.least === value.most ? `all ${least}` : `${least} … ${most}`;
-  }
-  const into = value.of ? ` into ${value.of}, elements` : "";
-  const type = `${value.dtype} [${value.shape.join(", ")}]`;
-  head.append(element("span", "dim", `  ${type}${into}  ${range}`));
-  for (const [odd, word] of [["nan", "NaN"], ["inf", "infinite"]])
-    if (value[odd]) head.append(element("span", "odd", `, ${count(value[odd])} ${word}`));
-  const masked = `, ${count(value.masked ?? 0)} lanes masked (hatched)`;
-  if (value.masked) head.append(element("span", "dim", masked));
-  const undefinedLanes = value.undefined > 0 ? count(value.undefined) : "some";
-  if (value.undefined) head.append(element("span", "odd", `, ${undefinedLanes} undefined (hatched)`));
-  return head;
+  const { text, dtype = "", of, shape = [], least, most, nan, inf, masked, undefined: lacking } = value;
+  const range = least === most ? `all ${number(least)}` : `${number(least)} … ${number(most)}`;
+  const into = of ? ` into ${of}` : "";
+  const block = `  ${dtype} [${shape.join(", ")}]${into && `${into}, elements`}  ${least === undefined ? "" : range}`;
+  const parts = text === undefined ? [["dim", block]] : [["", ` = ${text}`], ["dim", dtype && `  ${dtype}${into}`]];
+  if (nan) parts.push(["odd", `, ${count(nan)} NaN`]);
+  if (inf) parts.push(["odd", `, ${count(inf)} infinite`]);
+  if (masked) parts.push(["dim", `, ${count(masked)} lanes masked (hatched)`]);
+  if (lacking) parts.push(["odd", `, ${lacking > 0 ? count(lacking) : "some"} undefined (hatched)`]);
+  return element("div", "head", [element("b", "", name), ...parts.map((part) => element("span", ...part))]);
 }
 
 function drawValue(view, name, value) {
-  const box = element("div", "value");
-  box.append(valueHead(name, value));
-  if (!value.data) return box;
+  const head = valueHead(name, value);
+  if (!value.data) return element("div", "value", head);
   const data = array(value.data), mask = value.mask && array(value.mask);
   const isBool = value.dtype === "int1";
+  const isOut = (cell) => mask && !mask[cell];
   const without = !value.undefined ? " (masked)" : value.masked ? " (masked or undefined)" : " (undefined)";
-  const textOf = (cell) => (isBool ? (data[cell] ? "true" : "false") : number(data[cell]));
   const titleOf = (cell) => {
-    const index = elementOf(cell, value.shape, value.cells, value.patch).join(", ");
-    return `${name}[${index}] = ${textOf(cell)}${mask && !mask[cell] ? without : ""}`;
+    const shown = isBool ? Boolean(data[cell]) : number(data[cell]);
+    return `${elementOf(name, cell, value)} = ${shown}${isOut(cell) ? without : ""}`;
   };
+  const box = element("div", "value", head);
   const patched = value.patch[0] * value.patch[1];
   if (patched > 1) {
     const shown = "and shows the first: NaN and infinities come before others";
     box.append(element("div", "dim", `a cell stands for ${patched} elements, ${shown}`));
   }
-  const table = view.tables.has(name) !== data.length <= TABLE_CELLS;
-  if (table) {
-    const rows = element("table");
-    rows.setAttribute("aria-label", name);
-    for (let row = 0; row < value.cells[0]; row++) {
-      const line = element("tr");
-      for (let column = 0; column < value.cells[1]; column++) {
-        const cell = row * value.cells[1] + column;
-        if (cell >= data.length) break;
-        const text = isBool ? String(data[cell]) : number(data[cell]);
-        const item = element("td", mask && !mask[cell] ? "masked" : "", text);
-        item.title = titleOf(cell);
-        line.append(item);
-      }
-      rows.append(line);
-    }
-    box.append(rows);
+  const [down, across] = value.cells;
+  const isTable = view.tables.has(name) !== data.length <= TABLE_CELLS;
+  head.append(toggle(view, view.tables, name, isTable ? "as a picture" : "as numbers"));
+  if (isTable) {
+    const cells = [...data].map((shown, cell) =>
+      element("td", isOut(cell) ? "masked" : "", isBool ? String(shown) : number(shown), { title: titleOf(cell) }));
+    const rowOf = (_, row) => element("tr", "", cells.slice(row * across, (row + 1) * across));
+    box.append(element("table", "", Array.from({ length: down }, rowOf), { "aria-label": name }));
   } else {
     const least = isBool ? 0 : value.least ?? 0, most = isBool ? 1 : value.most ?? 0;
-    const colour = (cell) => {
-      if (cell >= data.length) return undefined;
-      return mask && !mask[cell] ? UNDEFINED : shade(data[cell], least, most);
-    };
-    box.append(grid(value.cells, 256, colour, {
+    box.append(grid(value.cells, 256, data.length, {
       label: `${name}, ${data.length} cells`,
-      titleOf: (cell) => (cell < data.length ? titleOf(cell) : ""),
-      over: (context, cell, x, y, size) => { if (mask && !mask[cell]) hatch(context, x, y, size); },
+      titleOf,
+      color: (cell) => (isOut(cell) ? UNDEFINED : shade(data[cell], least, most)),
+      over: (context, cell, ...place) => { if (isOut(cell)) hatch(context, ...place); },
     }));
   }
-  const turn = element("button", "turn", table ? "as a picture" : "as numbers");
-  turn.onclick = () => {
-    if (!view.tables.delete(name)) view.tables.add(name);
-    show(view);
-  };
-  box.firstChild.append(turn);
   return box;
-}
-
-function isVector({ shape }) {
-  return shape.slice(0, -1).every((size) => size === 1);
 }
 
 function bit(bytes, cell) {
@@ -206,61 +186,52 @@ function bit(bytes, cell) {
 
 function drawTensor(view, tensor, index) {
   const { program, step } = view;
-  const box = element("div", "tensor");
-  const type = `${tensor.dtype} [${tensor.shape.join(", ")}]`;
-  box.append(element("div", "head", `${tensor.name}  ${type}`));
-  const cells = tensor.cells[0] * tensor.cells[1];
-  const now = [];
-  const past = new Uint8Array(cells);
-  program.steps.slice(0, step + 1).forEach((each, at) => {
-    for (const touch of each.touches) {
-      if (touch.tensor !== index || !touch.cells) continue;
-      const bytes = array(touch.cells), mark = touch.kind === "load" ? 1 : 2;
-      if (at === step) now.push([touch.kind, bytes]);
-      else for (let cell = 0; cell < cells; cell++) past[cell] |= bit(bytes, cell) * mark;
-    }
-  });
+  const touches = program.steps.slice(0, step + 1).map(({ touches }) =>
+    touches.filter((touch) => touch.tensor === index && touch.cells));
+  const now = touches.pop() ?? [];
+  const [down, across] = tensor.cells, columns = tensor.shape.at(-1) ?? 1;
+  const count = isVector(tensor) ? Math.ceil(columns / tensor.patch[1]) : down * across;
+  const past = new Uint8Array(count);
+  for (const { kind, cells } of touches.flat()) {
+    const bytes = array(cells), mark = kind === "load" ? 1 : 2;
+    for (let cell = 0; cell < count; cell++) past[cell] |= bit(bytes, cell) * mark;
+  }
   const twice = new Set(tensor.twice), unwritten = new Set(tensor.unwritten);
-  const columns = tensor.shape[tensor.shape.length - 1] ?? 1;
-  const most = isVector(tensor) ? Math.ceil(columns / tensor.patch[1]) : cells;
-  const at = (cell) => elementOf(cell, tensor.shape, tensor.cells, tensor.patch);
-  const inside = (cell) => cell < most; // the last line of a wrapped vector may not be full
-  const colour = (cell) => {
-    if (!inside(cell)) return undefined;
-    for (const [kind, bytes] of now) if (bit(bytes, cell)) return kind === "load" ? LOADED : STORED;
-    if (past[cell]) return past[cell] & 2 ? "rgba(213,94,0,.35)" : "rgba(86,180,233,.35)";
+  const color = (cell) => {
+    const touch = now.find(({ cells }) => bit(array(cells), cell));
+    if (touch) return touch.kind === "load" ? LOADED : STORED;
+    if (past[cell]) return PAST[past[cell]];
     const written = tensor.writer[cell];
-    if (!written) return "rgba(128,128,128,.16)";
-    return `${PALETTE[placeOf(view, ranAs(view, written)) % PALETTE.length]}33`;
+    return written ? `${PALETTE[placeOf(view, ranAs(view, written)) % PALETTE.length]}33` : UNDEFINED;
   };
-  const who = (cell) => {
+  const titleOf = (cell) => {
     const [written, read] = [tensor.writer[cell], tensor.reader[cell]];
-    const parts = [`${tensor.name}[${at(cell).join(", ")}]`];
+    const parts = [elementOf(tensor.name, cell, tensor)];
     if (written) parts.push(`written by program ${named(ranAs(view, written))}`);
     else parts.push(read ? `read by program ${named(ranAs(view, read))}` : "touched by no program");
     if (twice.has(cell)) parts.push("written by several programs");
     if (unwritten.has(cell)) parts.push("read, and written by nobody");
     return parts.join(": ");
   };
-  box.append(grid(tensor.cells, 300, colour, {
+  const canvas = grid(tensor.cells, 300, count, {
     label: `${tensor.name}: what program ${named(program.program)} touches`,
-    titleOf: (cell) => (inside(cell) ? who(cell) : ""),
-    over: (context, cell, x, y, size) => {
-      if (!twice.has(cell) && !unwritten.has(cell)) return;
-      context.fillStyle = twice.has(cell) ? "#CC0000" : "#CC79A7";
-      context.fillRect(x + size / 4, y + size / 4, Math.max(1, size / 2), Math.max(1, size / 2));
+    titleOf,
+    color,
+    over: (context, cell, ...place) => {
+      if (twice.has(cell)) dot(context, ...place, 0.5, "#CC0000");
+      else if (unwritten.has(cell)) dot(context, ...place, 0.5, "#CC79A7");
     },
     choose: (cell) => {
       const ordinal = tensor.writer[cell] || tensor.reader[cell];
-      view.say(who(cell));
+      view.say(titleOf(cell));
       if (ordinal) open(view, ranAs(view, ordinal), { tensor: index, cell });
     },
-  }));
+  });
   const marks = [];
   if (twice.size) marks.push("red: written by several programs");
   if (unwritten.size) marks.push("pink: read, and written by nobody");
-  if (marks.length) box.append(element("div", "odd", marks.join("; ")));
-  return box;
+  const head = `${tensor.name}  ${tensor.dtype} [${tensor.shape.join(", ")}]`;
+  return element("div", "tensor", [element("div", "head", head), canvas, element("div", "odd", marks.join("; "))]);
 }
 
 // A program's coordinates from its number in the order in which they ran, from 1.
@@ -285,63 +256,48 @@ function named(program) {
 
 function drawPrograms(view) {
   const { trace, program } = view;
-  const box = element("div", "programs");
   const [x, y, z] = trace.grid;
-  const total = x * y * z, inside = (cell) => cell < total;
+  const total = x * y * z;
   const counted = `${count(total)} program${total === 1 ? "" : "s"}`;
-  box.append(element("div", "head", `${counted}, grid (${trace.grid.join(", ")})`));
-  const inputs = trace.grid.map((size, axis) => {
-    if (size === 1) return undefined;
-    const input = element("input");
-    Object.assign(input, { type: "number", min: 0, max: size - 1, value: program.program[axis] });
-    input.setAttribute("aria-label", `program along axis ${axis}`);
-    const typed = (size, axis) => Math.min(size - 1, Math.max(0, Number(inputs[axis]?.value ?? 0)));
-    input.onchange = () => open(view, trace.grid.map(typed));
-    return input;
-  });
-  const line = element("div", "", "program ");
-  line.append(...inputs.filter(Boolean));
-  if (total > 1) box.append(line);
-  if (total > 1 && total <= MOST_MAP) {
-    const across = y * z > 1 && x <= 64 ? x : Math.min(64, Math.ceil(2 * Math.sqrt(total)));
-    const here = placeOf(view, program.program);
-    const saved = new Set([...view.programs.values()].map((other) => placeOf(view, other.program)));
-    const colour = (cell) => {
-      if (!inside(cell)) return undefined;
-      return cell === here ? "#000" : PALETTE[cell % PALETTE.length];
-    };
-    box.append(grid([Math.ceil(total / across), across], 300, colour, {
-      label: "the grid's programs",
-      titleOf: (cell) => (inside(cell) ? `program ${named(programAt(trace, cell))}` : ""),
-      choose: (cell) => { if (inside(cell)) open(view, programAt(trace, cell)); },
-      over: (context, cell, left, top, size) => {
-        if (!saved.has(cell) || size < 4) return;
-        context.fillStyle = "#fff";
-        context.fillRect(left + size / 2 - 1, top + size / 2 - 1, 2, 2);
-      },
-    }));
-  }
+  const box = element("div", "programs", element("div", "head", `${counted}, grid (${trace.grid.join(", ")})`));
+  if (total === 1) return box;
+  const inputs = trace.grid.map((size, axis) => element("input", "", [], {
+    type: "number", min: 0, max: size - 1, value: program.program[axis], "aria-label": `program along axis ${axis}`,
+    onchange: () => open(view, inputs.map(({ max, value }) => Math.min(max, Math.max(0, Number(value))))),
+  }));
+  box.append(element("div", "", ["program ", ...inputs.filter((_, axis) => trace.grid[axis] > 1)]));
+  if (total > MOST_MAP) return box;
+  const across = y * z > 1 && x <= 64 ? x : Math.min(64, Math.ceil(2 * Math.sqrt(total)));
+  const here = placeOf(view, program.program);
+  const saved = new Set([...view.programs.values()].map((other) => placeOf(view, other.program)));
+  box.append(grid([Math.ceil(total / across), across], 300, total, {
+    label: "the grid's programs",
+    titleOf: (cell) => `program ${named(programAt(trace, cell))}`,
+    color: (cell) => (cell === here ? "#000" : PALETTE[cell % PALETTE.length]),
+    over: (context, cell, left, top, size) => {
+      if (saved.has(cell) && size > 3) dot(context, left, top, size, 2 / size, "#fff");
+    },
+    choose: (cell) => open(view, programAt(trace, cell)),
+  }));
   return box;
 }
 
-// The innermost loop around a step, and where its iterations begin: steps at its header, in one run of
-// the loop.
+// The innermost loop around a step: where its iterations begin, steps at its header in one run of the loop, and
+// in which of them the step is.
 function loopAround(view, step) {
-  const { trace, program } = view;
-  const { row, depth } = program.steps[step];
+  const { trace, program: { steps } } = view;
+  const { row, depth } = steps[step];
   const around = trace.loops.filter(([first, last]) => first <= row && row <= last);
   if (!around.length) return undefined;
   const length = ([first, last]) => last - first;
   const [first, last] = around.reduce((one, other) => (length(other) < length(one) ? other : one));
   const atDepth = (other) => other.depth === depth && first <= other.row && other.row <= last;
-  const inLoop = (other) => other.depth > depth || atDepth(other);
+  const isIn = (other) => other && (other.depth > depth || atDepth(other));
   let begin = step, end = step;
-  while (begin > 0 && inLoop(program.steps[begin - 1])) begin--;
-  while (end + 1 < program.steps.length && inLoop(program.steps[end + 1])) end++;
-  const iterations = [];
-  for (let at = begin; at <= end; at++) {
-    if (program.steps[at].depth === depth && program.steps[at].row === first) iterations.push(at);
-  }
+  while (isIn(steps[begin - 1])) begin--;
+  while (isIn(steps[end + 1])) end++;
+  const iterations = [...steps.keys()].slice(begin, end + 1)
+    .filter((at) => steps[at].depth === depth && steps[at].row === first);
   return { iterations, iteration: iterations.filter((at) => at <= step).length };
 }
 
@@ -350,63 +306,57 @@ function isPart(program) {
   return program.steps.length < program.ran;
 }
 
-function show(view) {
-  const { program, trace } = view;
-  const step = program.steps[view.step];
+function showBar(view) {
+  const { program, step } = view;
+  const place = `step ${step + 1} of ${program.steps.length}`;
   view.slider.max = program.steps.length - 1;
-  view.slider.value = view.step;
-  view.slider.setAttribute("aria-valuetext", `step ${view.step + 1} of ${program.steps.length}`);
+  view.slider.value = step;
+  view.slider.setAttribute("aria-valuetext", place);
   let more = program.cut ? ", the first of more" : "";
   if (isPart(program)) more = `, of ${program.ran} that ran: the others are not saved`;
-  view.counter.textContent = `step ${view.step + 1} of ${program.steps.length}${more}`;
-  const loop = step && loopAround(view, view.step);
-  view.iterationBox.hidden = !loop;
-  if (loop) view.iteration.textContent = loop.iteration ? `iteration ${loop.iteration} of the loop` : "";
-  view.loop = loop;
-  view.lines.forEach((line, row) => {
-    line.classList.toggle("on", row === step?.row);
-    line.classList.toggle("wrong", row === step?.row && Boolean(step.error));
-    if (row === step?.row) keepInSight(view.code, line);
+  view.counter.textContent = place + more;
+  view.loop = program.steps[step] && loopAround(view, step);
+  view.iterationBox.hidden = !view.loop;
+  if (view.loop) view.iteration.textContent = view.loop.iteration ? `iteration ${view.loop.iteration} of the loop` : "";
+}
+
+// What was set before: a value is drawn at a click.
+function drawOlder(view, name, value) {
+  const box = view.opened.has(name) ? drawValue(view, name, value) : valueHead(name, value);
+  if (value.data) {
+    const isOpen = view.opened.has(name);
+    (isOpen ? box.firstChild : box).append(toggle(view, view.opened, name, isOpen ? "hide" : "show"));
+  }
+  return box;
+}
+
+function show(view) {
+  const { program, trace } = view;
+  const { row, touches = [], sets = {}, error } = program.steps[view.step] ?? {};
+  showBar(view);
+  view.lines.forEach((line, at) => {
+    line.classList.toggle("on", at === row);
+    line.classList.toggle("wrong", at === row && Boolean(error));
   });
-  const done = element("div", "touched");
-  for (const touch of step?.touches ?? []) {
-    done.append(element("div", touch.outside ? "odd" : "", touch.text));
-    if (touch.value) done.append(drawValue(view, "stored", touch.value));
-  }
-  if (step?.error) done.append(element("div", "odd", step.error));
-  const known = program.known[view.step] ?? {};
-  const fresh = Object.keys(step?.sets ?? {});
-  const values = fresh.map((name) => drawValue(view, name, known[name]));
-  const older = Object.keys(known).filter((name) => !fresh.includes(name));
-  const rest = element("div", "older");
-  for (const name of older) {
-    const head = valueHead(name, known[name]);
-    if (known[name].data) {
-      const shown = view.opened.has(name);
-      const button = element("button", "turn", shown ? "hide" : "show");
-      button.onclick = () => {
-        if (!view.opened.delete(name)) view.opened.add(name);
-        show(view);
-      };
-      if (shown) rest.append(drawValue(view, name, known[name]));
-      else head.append(button);
-      if (shown) rest.lastChild.firstChild.append(button);
-      else rest.append(head);
-    } else {
-      rest.append(head);
-    }
-  }
-  const line = trace.lines[step?.row]?.row ?? "";
-  const title = element("div", "head", `Program ${named(program.program)}: after line ${line}`);
-  const before = older.length ? [element("div", "head", "set before"), rest] : [];
-  view.values.replaceChildren(title, done, ...values, ...before);
+  if (view.lines[row]) keepInSight(view.code, view.lines[row]);
+  const known = Object.entries(program.known[view.step] ?? {});
+  const fresh = Object.keys(sets), older = known.filter(([name]) => !fresh.includes(name));
+  const done = touches.flatMap(({ outside, text, value }) => [
+    element("div", outside ? "odd" : "", text), ...(value ? [drawValue(view, "stored", value)] : []),
+  ]);
+  view.values.replaceChildren(
+    element("div", "head", `Program ${named(program.program)}: after line ${trace.lines[row]?.row ?? ""}`),
+    element("div", "touched", [...done, element("div", "odd", error)]),
+    ...fresh.map((name) => drawValue(view, name, sets[name])),
+    ...(older.length ? [element("div", "head", "set before")] : []),
+    element("div", "older", older.map(([name, value]) => drawOlder(view, name, value))),
+  );
   const tensors = trace.tensors.map((tensor, index) => drawTensor(view, tensor, index));
   view.tensors.replaceChildren(drawPrograms(view), ...tensors);
 }
 
 function keepInSight(code, line) {
-  const top = line.offsetTop, height = line.offsetHeight;
-  const below = top + height > code.scrollTop + code.clientHeight;
+  const top = line.offsetTop, below = top + line.offsetHeight > code.scrollTop + code.clientHeight;
   if (top < code.scrollTop || below) code.scrollTop = Math.max(0, top - code.clientHeight / 3);
 }
 
@@ -415,143 +365,129 @@ function go(view, step) {
   show(view);
 }
 
-// Show a program; `at` is an element whose store (or load) is looked for. What was not recorded is
-// asked for.
-async function open(view, program, at) {
+// The step at which a program stores an element, or loads it; or a step by its number, from the end if below 0.
+function stepOf({ steps }, { step, tensor, cell }) {
+  if (tensor === undefined) return step < 0 ? steps.length + step : step ?? 0;
+  const isThere = (touch) => touch.tensor === tensor && touch.cells && bit(array(touch.cells), cell);
+  const stores = (touch) => touch.kind !== "load" && isThere(touch);
+  const written = steps.findLastIndex(({ touches }) => touches.some(stores));
+  return written < 0 ? steps.findIndex(({ touches }) => touches.some(isThere)) : written;
+}
+
+// Show a program at a place in it. What was not recorded is asked for.
+function open(view, program, at = {}) {
   const key = program.join();
-  if (!view.programs.has(key)) {
-    view.wanted = { program, at };
-    if (view.alive) {
-      view.say(`Tracing program ${named(program)} …`);
-      view.model.send({ program });
-    } else {
-      const missing = `Program ${named(program)} is not in the saved trace`;
-      view.say(`${missing}: run the cell to step through it.`);
-    }
+  if (view.programs.has(key)) {
+    view.program = view.programs.get(key);
+    go(view, stepOf(view.program, at));
     return;
   }
-  view.program = view.programs.get(key);
-  let step = 0;
-  if (at?.step !== undefined) step = at.step < 0 ? view.program.steps.length + at.step : at.step;
-  else if (at?.tensor !== undefined) {
-    const { steps } = view.program;
-    const isThere = ({ tensor, cells }) =>
-      tensor === at.tensor && cells && bit(array(cells), at.cell);
-    const writes = (touch) => touch.kind !== "load" && isThere(touch);
-    step = steps.findLastIndex(({ touches }) => touches.some(writes));
-    if (step < 0) step = steps.findIndex(({ touches }) => touches.some(isThere));
+  view.wanted = { program, at };
+  if (view.alive) {
+    view.say(`Tracing program ${named(program)} …`);
+    view.model.send({ program });
+  } else {
+    view.say(`Program ${named(program)} is not in the saved trace: run the cell to step through it.`);
   }
-  go(view, step);
 }
 
 function drawBar(view) {
-  const bar = element("div", "bar");
-  const button = (text, label, press) => {
-    const created = element("button", "", text);
-    created.title = label;
-    created.setAttribute("aria-label", label);
-    created.onclick = press;
-    return created;
-  };
-  view.slider = element("input");
-  Object.assign(view.slider, { type: "range", min: 0, step: 1 });
-  view.slider.setAttribute("aria-label", "step");
+  const button = (text, label, onclick) => element("button", "", text, { title: label, "aria-label": label, onclick });
+  view.slider = element("input", "", [], { type: "range", min: 0, step: 1, "aria-label": "step" });
   view.slider.oninput = () => go(view, Number(view.slider.value));
   view.counter = element("output");
-  view.iterationBox = element("span");
   view.iteration = element("span");
   const iterationTo = (by) => {
     const { iterations, iteration } = view.loop;
-    const before = iterations[iteration - 1] < view.step ? iterations[iteration - 1] : iterations[iteration - 2];
-    const next = by > 0 ? iterations[iteration] : before;
-    if (next !== undefined) go(view, next);
+    const begin = iterations[iteration - 1];
+    const before = begin < view.step ? begin : iterations[iteration - 2];
+    go(view, (by > 0 ? iterations[iteration] : before) ?? view.step);
   };
-  const before = button("◀", "previous iteration of the loop", () => iterationTo(-1));
-  const after = button("▶", "next iteration of the loop", () => iterationTo(1));
-  view.iterationBox.append(before, " ", view.iteration, " ", after);
-  bar.append(
+  view.iterationBox = element("span", "", [
+    button("◀", "previous iteration of the loop", () => iterationTo(-1)), " ", view.iteration, " ",
+    button("▶", "next iteration of the loop", () => iterationTo(1)),
+  ]);
+  return element("div", "bar", [
     button("|◀", "first step", () => go(view, 0)),
     button("◀", "step back", () => go(view, view.step - 1)),
     view.slider,
     button("▶", "step", () => go(view, view.step + 1)),
     button("▶|", "last step", () => go(view, Infinity)),
     view.counter, view.iterationBox,
-  );
-  return bar;
+  ]);
+}
+
+// What a session answers: that it is there, another program, or why there is none.
+async function answer(view, message) {
+  const { trace, model } = view;
+  if (message.hello) {
+    view.alive = true;
+    const { program } = trace.opened;
+    if (isPart(view.programs.get(program.join()))) model.send({ program });
+    // What was asked for before a session answered.
+    if (view.wanted) open(view, view.wanted.program, view.wanted.at);
+  } else if (message.problem) {
+    view.say(message.problem);
+  } else if (message.recorded) {
+    const key = await add(view, message.recorded);
+    if (view.wanted?.program.join() === key) {
+      view.say("");
+      open(view, message.recorded.program, view.wanted.at);
+    } else if (view.program?.program.join() === key) {
+      open(view, message.recorded.program, trace.opened.at); // all of what was saved in part
+    }
+    view.wanted = undefined;
+  }
+}
+
+async function add(view, recorded) {
+  const key = recorded.program.join();
+  view.programs.set(key, await unpack(recorded));
+  return key;
 }
 
 function render({ model, el }) {
   const state = model.get("trace");
   const trace = { ...state, tensors: state.tensors.map((tensor) => ({ ...tensor })) };
-  const root = element("div", "course-widget course-replay");
   const view = { model, trace, programs: new Map(), tables: new Set(), opened: new Set(), step: 0 };
-  const status = element("div", "said");
-  status.setAttribute("role", "status");
+  const status = element("div", "said", [], { role: "status" });
   view.say = (text) => { status.textContent = text; };
-  const failure = element("div", "problem", trace.failure ?? "");
-  failure.setAttribute("role", "alert");
+  const failure = element("div", "problem", trace.failure ?? "", { role: "alert" });
   failure.hidden = !trace.failure;
-  view.code = element("div", "code");
   view.lines = trace.lines.map(({ row, parts }) => codeLine(parts, row));
-  view.code.append(...view.lines);
+  view.code = element("div", "code", view.lines);
   view.values = element("div", "values");
   const matrices = trace.tensors.filter((tensor) => !isVector(tensor));
   const rows = matrices.reduce((sum, { cells }) => sum + cells[0], 0);
   view.tensors = element("div", rows > MANY_ROWS ? "tensors many" : "tensors");
-  const body = element("div", "body");
-  body.append(view.code, view.values, view.tensors);
-  root.tabIndex = 0;
-  root.setAttribute("aria-label", `${trace.kernel}, step by step`);
-  root.addEventListener("keydown", (event) => {
-    if (event.target.tagName === "INPUT") {
-      event.stopPropagation(); // JupyterLab has uses of its own for Enter
-      return;
-    }
-    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!by) return;
-    go(view, view.step + by);
-    event.preventDefault();
-    event.stopPropagation();
-  });
   const notes = trace.notes.map((note) => element("div", "note", note));
-  root.append(drawBar(view), failure, ...notes, status, body);
-  el.append(root);
-  const add = async (recorded) => {
-    view.programs.set(recorded.program.join(), await unpack(recorded));
-  };
-  const answer = async (message) => {
-    if (message.hello) {
-      view.alive = true;
-      const { program } = trace.opened;
-      if (isPart(view.programs.get(program.join()))) model.send({ program });
-      // What was asked for before a session answered.
-      if (view.wanted) open(view, view.wanted.program, view.wanted.at);
-    } else if (message.problem) {
-      view.say(message.problem);
-    } else if (message.recorded) {
-      await add(message.recorded);
-      const key = message.recorded.program.join();
-      if (view.wanted?.program.join() === key) {
-        view.say("");
-        open(view, message.recorded.program, view.wanted.at);
-      } else if (view.program?.program.join() === key) {
-        open(view, message.recorded.program, trace.opened.at); // all of what was saved in part
-      }
-      view.wanted = undefined;
+  const body = element("div", "body", [view.code, view.values, view.tensors]);
+  const root = element("div", "course-widget course-replay", [drawBar(view), failure, ...notes, status, body], {
+    tabindex: 0, "aria-label": `${trace.kernel}, step by step`,
+  });
+  root.addEventListener("keydown", (event) => {
+    const isInput = event.target.tagName === "INPUT"; // JupyterLab has uses of its own for Enter
+    const by = isInput ? undefined : { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (by) {
+      go(view, view.step + by);
+      event.preventDefault();
     }
-  };
-  model.on("msg:custom", answer);
+    if (by || isInput) event.stopPropagation();
+  });
+  el.append(root);
+  const answered = (message) => answer(view, message);
+  model.on("msg:custom", answered);
   (async () => {
     for (const tensor of trace.tensors) {
       for (const name of ["reader", "writer", "twice", "unwritten"])
-        tensor[name] = await numbers(tensor[name]);
+        tensor[name] = new Int32Array(await inflate(tensor[name]));
     }
-    for (const recorded of trace.programs) await add(recorded);
-    await open(view, trace.opened.program, trace.opened.at);
+    for (const recorded of trace.programs) await add(view, recorded);
+    open(view, trace.opened.program, trace.opened.at);
     root.dataset.ready = "true";
     model.send({ hello: true });
   })();
-  return () => model.off("msg:custom", answer);
+  return () => model.off("msg:custom", answered);
 }
 
 export default { render };

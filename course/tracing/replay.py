@@ -37,7 +37,7 @@ class Replay(anywidget.AnyWidget):
     _css = style(SCRIPT)
 
     trace: Any = traitlets.Dict().tag(sync=True)
-    """See `replay_state.ReplayState`."""
+    """See `replay_state.state_of`."""
 
     def __init__(self, again: Again, recording: Recording, program: Program | None = None) -> None:
         """again: traces once more, for a program that was not recorded. recording: what is shown

@@ -2,13 +2,13 @@
 
 import base64
 import zlib
-from typing import Any, TypedDict
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from course.display.highlight import lines
-from course.triton_internals.interpreter import Grid, Program
+from course.triton_internals.interpreter import Program
 
 from .downsample import Panel
 from .records import ProgramSteps, Recording, Step
@@ -20,49 +20,8 @@ MOST_KEPT = 20_000
 """Characters of them that the course's own notebooks keep, which many people download."""
 
 
-class ProgramState(TypedDict):
-    """A program's steps for the script."""
-
-    program: Program
-    steps: str
-    """A list of `Step` as JSON, compressed, in base64."""
-    cut: bool
-    """Whether it went on after the last step."""
-    ran: int
-    """How many steps were recorded; more than there are, if not all are kept."""
-
-
-class Place(TypedDict, total=False):
-    """Where in the opened program to open: at a step, or where a cell of a tensor is touched."""
-
-    step: int
-    tensor: int
-    cell: int
-
-
-class Opened(TypedDict):
-    """What is shown first."""
-
-    program: Program
-    at: Place
-
-
-class ReplayState(TypedDict):
-    """All that the script draws. The fields are those of `Recording` where they have its names."""
-
-    kernel: str
-    grid: Grid
-    lines: list[dict[str, Any]]
-    """For each row of the listing, the number of its line and its tokens: class, text, class, …"""
-    loops: list[tuple[int, int]]
-    ran: list[Program] | None
-    """None if all programs ran."""
-    tensors: list[dict[str, Any]]
-    """`TensorPanel`, its arrays in base64."""
-    programs: list[ProgramState]
-    opened: Opened
-    failure: str
-    notes: list[str]
+State = dict[str, Any]
+"""What the script draws, as JSON."""
 
 
 def state_of(
@@ -70,8 +29,8 @@ def state_of(
     programs: dict[Program, ProgramSteps],
     opened: Program,
     room: int = MOST_SAVED,
-) -> ReplayState:
-    """What the script draws.
+) -> State:
+    """All that the script draws. The fields are those of `Recording` where they have its names.
 
     programs: those recorded. opened: the one that is shown first, which comes before the others.
     room: how many characters of programs to hold.
@@ -87,12 +46,14 @@ def state_of(
     return {
         "kernel": recording.kernel,
         "grid": recording.grid,
+        # For each row of the listing, the number of its line and its tokens: class, text, class, …
         "lines": [
             {"row": function.line + offset, "parts": [part for token in line for part in token]}
             for function in recording.functions
             for offset, line in enumerate(lines(function.text, "source"))
         ],
         "loops": recording.loops,
+        # None if all programs ran.
         "ran": None if _ran_everywhere(recording) else recording.ran,
         "tensors": msgspec.to_builtins(recording.tensors),
         "programs": saved,
@@ -102,11 +63,11 @@ def state_of(
     }
 
 
-def program_state(
-    recorded: ProgramSteps, room: int | None = None, last: bool = False
-) -> ProgramState:
+def program_state(recorded: ProgramSteps, room: int | None = None, last: bool = False) -> State:
     """A program for the script, in so many characters, or one step of it.
 
+    `steps` are a list of `Step` as JSON, compressed, in base64. `ran` is how many were recorded:
+    more than there are, if not all are kept. `cut` says whether it went on after the last one.
     last: whether to keep its last steps rather than its first.
     """
     steps = recorded.steps
@@ -126,8 +87,8 @@ def _ran_everywhere(recording: Recording) -> bool:
     return len(recording.ran) == x * y * z
 
 
-def _place(recording: Recording) -> Place:
-    """Where in the opened program to open."""
+def _place(recording: Recording) -> dict[str, int]:
+    """Where in the opened program to open: at a step, or where a cell of a tensor is touched."""
     element = recording.element
     if recording.failure:
         return {"step": -1}

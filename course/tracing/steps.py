@@ -1,4 +1,6 @@
-"""The steps of a program: each statement that ran, with what it has set and what it has touched."""
+"""The steps of a program: each statement that ran, with what it has set and what it has touched, as
+records that have a cell for each element or patch of them.
+"""
 
 import sys
 from dataclasses import dataclass
@@ -7,14 +9,102 @@ from typing import Any
 
 import numpy as np
 
-from course.triton_internals.interpreter import Access, Program
+from course.triton_internals.interpreted_values import numbers_of, scalar_text, value_text
+from course.triton_internals.interpreter import Access, Program, interpreted_array
 from course.triton_internals.own_combines import combines_elements
 from course.type_names import AnyValue, AnyValues, Function
 
-from . import encode
 from .address_map import Arguments
+from .downsample import Panel
 from .kernel_text import KernelText
-from .records import ProgramSteps, Step, Touch, Value
+from .records import Cells, ProgramSteps, Step, Touch, Value, finite_range
+from .replay_text import touch_text
+
+MOST_CELLS_ACROSS = 32
+
+
+@dataclass(frozen=True)
+class Block:
+    """The numbers of an interpreted value."""
+
+    dtype: str
+    """Triton's name."""
+    numbers: np.ndarray
+    of: str = ""
+    """The tensor whose elements they count, if they were addresses in it."""
+
+
+def encoded_variable(
+    value: AnyValue, arguments: Arguments, name: str, active: np.ndarray | None = None
+) -> Value:
+    """What a variable holds. active: the lanes that the mask of its load lets pass."""
+    data = interpreted_array(value)
+    if data is None:
+        return Value(text=value_text(value))
+    if value.dtype.is_ptr():
+        block = _pointers(data, f"*{value.dtype.element_ty}", arguments, name)
+    else:
+        block = Block(str(value.dtype), numbers_of(data, str(value.dtype)))
+    return _value(block, active)
+
+
+def encoded_touch(access: Access, arguments: Arguments, tensor: int | None) -> Touch:
+    """An access as a record. tensor: the number of the argument that it goes to."""
+    lanes, outside, first, last, cells = int(access.addresses.size), 0, "", "", None
+    masked = int(access.active.size) - lanes
+    if tensor is not None:
+        argument = arguments.all[tensor]
+        numbers = argument.numbers(access.addresses)
+        inside = numbers[numbers >= 0]
+        outside = int((numbers < 0).sum())
+        if inside.size:
+            first, last = argument.place(int(inside[0])), argument.place(int(inside[-1]))
+        touched = Panel(argument.shape).touched(inside)
+        cells = Cells.of(np.packbits(touched, bitorder="little"))
+    value = None
+    if access.values is not None:
+        block = Block(access.dtype, numbers_of(access.values, access.dtype))
+        value = _value(block, access.active)
+    text = touch_text(access.kind, lanes, masked, outside, first, last)
+    return Touch(access.kind, text, tensor, outside, cells, value)
+
+
+def _pointers(data: np.ndarray, dtype: str, arguments: Arguments, name: str) -> Block:
+    """Addresses as numbers of the tensor's elements, if there is a tensor."""
+    addresses = data.astype(np.int64)
+    tensor = arguments.at(data.ravel().astype(np.uint64), [name])
+    if tensor is None:
+        return Block(dtype, addresses)
+    argument = arguments.all[tensor]
+    return Block(dtype, (addresses - argument.address) // argument.itemsize, argument.name)
+
+
+def _value(block: Block, active: np.ndarray | None) -> Value:
+    """A block as a record. active: the lanes that no mask keeps out, of the block's shape."""
+    numbers = block.numbers
+    if numbers.ndim == 0:
+        return Value(text=scalar_text(numbers.item()), dtype=block.dtype, of=block.of)
+    panel = Panel(numbers.shape, MOST_CELLS_ACROSS)
+    mask, masked, defined = None, 0, numbers
+    if active is not None and active.shape == numbers.shape and not active.all():
+        mask, masked = Cells.of(panel.shown(active)), int((~active).sum())
+        defined = numbers[active]  # what a masked lane holds is undefined
+    least, most = finite_range(defined) if numbers.dtype != bool else (None, None)
+    return Value(
+        dtype=block.dtype,
+        of=block.of,
+        shape=numbers.shape,
+        cells=panel.cells,
+        patch=panel.patch,
+        data=Cells.of(panel.shown(numbers)),
+        least=least,
+        most=most,
+        nan=int(np.isnan(defined).sum()),
+        inf=int(np.isinf(defined).sum()),
+        mask=mask,
+        masked=masked,
+    )
+
 
 MOST_STEPS = 2000
 MOST_BYTES = 8 * 2**20
@@ -103,7 +193,7 @@ class Recorder:
         for name, value in variables.items():
             if value is not state.variables.get(name, UNSET) and _is_shown(name, value):
                 mask = state.masks[0] if name == loaded and len(state.masks) == 1 else None
-                sets[name] = encode.variable(value, self._arguments, name, mask)
+                sets[name] = encoded_variable(value, self._arguments, name, mask)
         row = self._text.row(file, line)
         step = Step(
             row=row, line=line, depth=state.depth, sets=sets, touches=state.touches, error=error
@@ -118,7 +208,7 @@ class Recorder:
             return
         innermost = max(self._frames.values(), key=lambda state: state.depth)
         tensor = self._arguments.at(access.addresses, self._text.site().names)
-        innermost.touches.append(encode.touch(access, self._arguments, tensor))
+        innermost.touches.append(encoded_touch(access, self._arguments, tensor))
         if access.kind == "load":
             innermost.masks.append(access.active)
 

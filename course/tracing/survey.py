@@ -44,7 +44,8 @@ def survey(
     caller: the function that was called, for messages. maps: whether to note which program touched
         which element; then programs come in the order of the grid.
 
-    Raises CourseError if the launch is none, fails, or has something that the interpreter lacks.
+    Raises CourseError if the arguments are no launch, the kernel fails, or it uses what the
+    interpreter cannot run.
     """
     launch = requested(caller, kernel, grid, args, kwargs)
     lowered: Lowered | None = None

@@ -9,7 +9,7 @@ from itertools import zip_longest
 import msgspec
 import numpy as np
 
-from .records import Cells, ProgramSteps, Step, Touch, Value
+from .records import Cells, ProgramSteps, Step, Touch, Value, finite_range
 
 NOTE = (
     "Masked lanes that are loaded without `other` are undefined, and what is stored depends on "
@@ -68,14 +68,14 @@ def _value(value: Value, other: Value | None) -> Value:
         return value
     defined = active & ~differs
     numbers = shown[defined]
-    finite = numbers[np.isfinite(numbers)]
     whole = value.patch == (1, 1)  # else a cell shows one of its elements alone
+    least, most = finite_range(numbers) if whole else (None, None)
     return msgspec.structs.replace(
         value,
         mask=Cells.of(defined),
         undefined=int(differs.sum()) if whole else -1,
-        least=finite.min().item() if whole and finite.size else None,
-        most=finite.max().item() if whole and finite.size else None,
+        least=least,
+        most=most,
         nan=int(np.isnan(numbers).sum()),
         inf=int(np.isinf(numbers).sum()),
     )

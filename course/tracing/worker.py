@@ -17,6 +17,7 @@ from course.triton_internals.jit_functions import inner_kernel
 from course.triton_internals.operation_counts import operations_counted
 
 from .coalescing import LaunchCounter
+from .copies import on_storage
 from .kernel_text import KernelText
 from .launch import TRACE_S, PackedLaunch
 from .observer import Watch, watched
@@ -105,11 +106,12 @@ def record(
 def _same_memory(one: LaunchCounter, other: LaunchCounter) -> bool:
     """Whether two launches have left the same in their tensors."""
     pairs = zip(one.launch.tensors, other.launch.tensors, strict=True)
-    return all(torch.equal(_bytes_of(tensor), _bytes_of(twin)) for tensor, twin in pairs)
+    storages = ([each.untyped_storage() for each in pair] for pair in pairs)
+    return all(torch.equal(*map(_bytes_of, pair)) for pair in storages)
 
 
-def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
+def _bytes_of(storage: torch.UntypedStorage) -> torch.Tensor:
+    return torch.empty(0, dtype=torch.uint8).set_(storage)
 
 
 def recording(
@@ -203,12 +205,7 @@ def _moved_apart(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         key: _moved(storage) if small or storage.device.type == "meta" else storage
         for key, storage in storages.items()
     }
-    copies = []
-    for tensor in tensors:
-        storage, place = apart[tensor.untyped_storage()._cdata], tensor.storage_offset()
-        copy = torch.empty(0, dtype=tensor.dtype)
-        copies.append(copy.set_(storage, place, tensor.shape, tensor.stride()))
-    return copies
+    return [on_storage(apart[tensor.untyped_storage()._cdata], tensor) for tensor in tensors]
 
 
 def _moved(storage: torch.UntypedStorage) -> torch.UntypedStorage:
@@ -220,5 +217,5 @@ def _moved(storage: torch.UntypedStorage) -> torch.UntypedStorage:
     first = GAP_BYTES + -(memory.ctypes.data + GAP_BYTES) % ALIGNED_BYTES
     copy = torch.frombuffer(memory, dtype=torch.uint8, count=size, offset=first)  # keeps the memory
     if storage.device.type == "cpu":
-        copy.copy_(torch.empty(0, dtype=torch.uint8).set_(storage))
+        copy.copy_(_bytes_of(storage))
     return copy.untyped_storage()

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import triton
-from triton.runtime.jit import KernelInterface
+from triton import KernelInterface
 
 from course.errors import CourseError
 from course.type_names import AnyValue, AnyValues, kind_of
 
-from .jit_functions import inner_kernel
+from .jit_functions import inner_kernel, layers
 
 
 def with_choices(kernel: KernelInterface, args: Sequence[AnyValue], kwargs: AnyValues) -> AnyValues:
@@ -24,24 +24,20 @@ def with_choices(kernel: KernelInterface, args: Sequence[AnyValue], kwargs: AnyV
     by_place, named = dict(zip(parameters, args, strict=False)), dict(kwargs)
     config = None if "config" in parameters else named.pop("config", None)
     picked = {} if config is None else picked_config(kernel, config).all_kwargs()
-    while not inspect.isfunction(kernel):
-        if configs := getattr(kernel, "configs", None):
+    for layer in layers(kernel):
+        if configs := getattr(layer, "configs", None):
             named = picked | named
             _refuse_open(configs, parameters, by_place | named)
-        for name, choose in getattr(kernel, "values", {}).items():
+        for name, choose in getattr(layer, "values", {}).items():
             if name not in by_place | named:
                 named[name] = _chosen(name, choose, by_place | named)
-        kernel = kernel.fn
     return named
 
 
 def configs_of(kernel: KernelInterface) -> list[triton.Config]:
     """The configurations that `@triton.autotune` chooses from; none for other kernels."""
-    while not inspect.isfunction(kernel):
-        if configs := getattr(kernel, "configs", None):
-            return list(configs)
-        kernel = kernel.fn
-    return []
+    there = (getattr(layer, "configs", None) for layer in layers(kernel))
+    return list(next(filter(None, there), []))
 
 
 def config_text(config: triton.Config) -> str:

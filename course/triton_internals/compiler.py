@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import triton
+from triton import JITFunction
 from triton.backends.compiler import GPUTarget
-from triton.compiler.compiler import CompiledKernel
+from triton.compiler.compiler import CompiledKernel as CompiledKernel
 from triton.runtime import cache
-from triton.runtime.jit import JITFunction
 
 from course.elf import is_whole
 from course.type_names import AnyValue, AnyValues
@@ -113,6 +113,24 @@ def refuse_half(binary: Path) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(binary))
 
 
+def specialization(kernel: CompiledKernel) -> dict[str, dict[str, Any]]:
+    """What a kernel was compiled for, by parameter: its "signature", its "constants" and its
+    "attributes"; nothing for edited IR."""
+    source = kernel.src
+    if not hasattr(source, "attrs"):
+        return {}
+    names = source.fn.arg_names
+    constants = {
+        names[place[0]]: repr(value) for place, value in source.constants.items() if len(place) == 1
+    }
+    attributes = {names[place[0]]: [*map(list, pairs)] for place, pairs in source.attrs.items()}
+    return {
+        "signature": {str(name): str(type) for name, type in source.signature.items()},
+        "constants": constants,
+        "attributes": attributes,
+    }
+
+
 @dataclass
 class CompiledLaunches:
     """What came of the launches within `launches_compiled`."""
@@ -123,13 +141,13 @@ class CompiledLaunches:
 
 
 FixedTypes = dict[str, tuple[str, Any]]
-"""By parameter the type that it is compiled for, whatever its value is, and what that promises: "D"
-for a multiple of 16, None for nothing, the value for a "constexpr"."""
+"""parameter -> (the type to compile for, whatever its value is; and what that promises: "D" for a
+multiple of 16, None for nothing, the value for a "constexpr")"""
 
 
 @contextlib.contextmanager
 def types_fixed(kernel: JITFunction, types: FixedTypes) -> Iterator[None]:
-    """While active, the JIT specialises these parameters for these types, whatever their values."""
+    """While active, the JIT specializes these parameters for these types, whatever their values."""
     names = [parameter.name for parameter in kernel.params]
 
     def create_binder() -> Any:

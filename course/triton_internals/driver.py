@@ -3,15 +3,17 @@
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-import torch
 import triton
-from triton.backends.compiler import GPUTarget
+from triton.backends.compiler import GPUTarget as GPUTarget
 from triton.runtime.autotuner import Autotuner
 
 from .patching import patched
+
+if TYPE_CHECKING:
+    import torch
 
 Benchmarker = Callable[..., list[float]]
 
@@ -38,7 +40,9 @@ class FixedDriver:
     def get_current_stream(self, device: int) -> int:
         return 0
 
-    def get_active_torch_device(self) -> torch.device:
+    def get_active_torch_device(self) -> "torch.device":
+        import torch  # it takes seconds, and only a tuner's trial asks
+
         return torch.device("cpu")
 
     def get_benchmarker(self) -> Benchmarker:
@@ -48,9 +52,7 @@ class FixedDriver:
         """The C type for one of Triton's, as NVIDIA's own driver names it."""
         from triton.backends.nvidia import driver
 
-        # A function of the class in some versions of Triton, and of the module in others.
-        to_cpp = getattr(driver, "ty_to_cpp", None) or driver.CudaDriver.map_python_to_cpp_type
-        return str(to_cpp(type))
+        return str(driver.ty_to_cpp(type))
 
 
 @contextlib.contextmanager

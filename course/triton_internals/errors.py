@@ -8,8 +8,8 @@ from types import FrameType
 from typing import Protocol, TypeVar
 
 import triton
+from triton import InterpreterError
 from triton.compiler.errors import CompilationError, CompileTimeAssertionFailure
-from triton.runtime.errors import InterpreterError
 
 
 class FunctionText(Protocol):
@@ -204,7 +204,7 @@ def lacking(error: Exception) -> str:
 
 
 def cannot_run(what: str) -> str:
-    """That the interpreter lacks something, as a part of a sentence."""
+    """A clause saying that the interpreter cannot run `what`."""
     return f"Triton's interpreter cannot run {what}, but a GPU can"
 
 

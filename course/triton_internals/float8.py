@@ -13,12 +13,9 @@ from torch.utils._python_dispatch import _disable_current_modes
 from triton._C.libtriton import ir
 from triton.runtime import interpreter
 
-TORCH_TYPES = {
-    tl.float8e4nv: torch.float8_e4m3fn,
-    tl.float8e5: torch.float8_e5m2,
-    tl.float8e4b8: torch.float8_e4m3fnuz,
-    tl.float8e5b16: torch.float8_e5m2fnuz,
-}
+from .interpreted_values import FLOATS_OF_A_BYTE
+
+TORCH_TYPES = {tl.dtype(name): kind for name, kind in FLOATS_OF_A_BYTE.items()}
 NUMPY_TYPES = {tl.float16: np.float16, tl.float32: np.float32, tl.float64: np.float64}
 
 _own = interpreter._convert_float

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -38,7 +38,7 @@ class Launch:
     kernel: str
     grid: Grid
     arguments: AnyValues
-    """By the kernel's parameters; tensors as the interpreter uses them, on the CPU."""
+    """parameter -> what it is given; tensors as the interpreter uses them, on the CPU."""
 
     @cached_property
     def tensors(self) -> list[torch.Tensor]:
@@ -142,6 +142,30 @@ def launches_noted(
         yield
 
 
+class _Call(NamedTuple):
+    """A function of the builder that touches memory: the places among its arguments."""
+
+    kind: Kind
+    pointers: int
+    mask: int | None = None
+    value: int | None = None
+    """What is stored."""
+    other: int | None = None
+    """What lanes hold that the mask keeps out."""
+
+    @property
+    def is_masked_update(self) -> bool:
+        return self.kind == "update" and self.mask is not None
+
+
+_CALLS = {
+    "create_masked_load": _Call("load", 0, mask=1, other=2),
+    "create_masked_store": _Call("store", 0, mask=2, value=1),
+    "create_atomic_rmw": _Call("update", 1, mask=3),
+    "create_atomic_cas": _Call("update", 0),
+}
+
+
 class WatchedInterpreter:
     """Takes the place of functions of the interpreter: tells the observer, and calls them."""
 
@@ -150,10 +174,7 @@ class WatchedInterpreter:
         self._undefined_as_zero = undefined_as_zero
         self._builder = interpreter.interpreter_builder
         accesses: dict[str, Function] = {
-            "create_masked_load": self._load,
-            "create_masked_store": self._store,
-            "create_atomic_rmw": self._update,
-            "create_atomic_cas": self._compare_and_swap,
+            **{name: self._watched(name, call) for name, call in _CALLS.items()},
             "create_splat": self._splat,
             "set_grid_dim": self._set_grid,
             "set_grid_idx": self._set_program,
@@ -233,56 +254,21 @@ class WatchedInterpreter:
 
     # An access
 
-    def _load(
-        self,
-        pointers: TensorHandle,
-        mask: Mask | None,
-        other: TensorHandle | None,
-        *rest: AnyValue,
-        **named: AnyValue,
-    ) -> TensorHandle:
-        undefined = other is None
-        self._tell("load", pointers, mask, undefined=undefined)
-        block = self._own["create_masked_load"](pointers, mask, other, *rest, **named)
-        return self._undefine(block, mask) if undefined else block
+    def _watched(self, name: str, call: _Call) -> Function:
+        """A function of the builder that tells of its access before it makes it."""
 
-    def _store(
-        self,
-        pointers: TensorHandle,
-        value: TensorHandle,
-        mask: Mask | None,
-        *rest: AnyValue,
-        **named: AnyValue,
-    ) -> None:
-        self._tell("store", pointers, mask, value)
-        self._own["create_masked_store"](pointers, value, mask, *rest, **named)
+        def access(*args: Any, **named: Any) -> Any:
+            mask = None if call.mask is None else args[call.mask]
+            value = None if call.value is None else args[call.value]
+            undefined = call.other is not None and args[call.other] is None
+            self._tell(call.kind, args[call.pointers], mask, value, undefined)
+            result = self._own[name](*args, **named)
+            return self._undefine(result, mask) if undefined or call.is_masked_update else result
 
-    def _update(
-        self,
-        operation: Any,
-        pointers: TensorHandle,
-        value: TensorHandle,
-        mask: Mask | None,
-        *rest: AnyValue,
-        **named: AnyValue,
-    ) -> TensorHandle:
-        self._tell("update", pointers, mask)
-        create = self._own["create_atomic_rmw"]
-        return self._undefine(create(operation, pointers, value, mask, *rest, **named), mask)
-
-    def _compare_and_swap(
-        self, pointers: TensorHandle, *rest: AnyValue, **named: AnyValue
-    ) -> TensorHandle:
-        self._tell("update", pointers, None)
-        return self._own["create_atomic_cas"](pointers, *rest, **named)
+        return access
 
     def _tell(
-        self,
-        kind: Kind,
-        pointers: TensorHandle,
-        mask: Mask | None,
-        value: TensorHandle | None = None,
-        undefined: bool = False,
+        self, kind: Kind, pointers: TensorHandle, mask: Mask | None, value: Any, undefined: bool
     ) -> None:
         # A pointer has no width of its own.
         itemsize = max(1, getattr(pointers.get_element_ty(), "primitive_bitwidth", 64) // 8)

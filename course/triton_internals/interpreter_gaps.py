@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import triton
+from triton import InterpreterError
 from triton.language.extra import libdevice
 from triton.language.extra.cuda import libdevice as cuda_libdevice
 from triton.runtime import interpreter
-from triton.runtime.errors import InterpreterError
 
 from course.type_names import AnyValue, AnyValues, Function
 

@@ -10,6 +10,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import CompiledKernel, make_backend
 
+from course.brackets import split_outside_brackets
 from course.type_names import AnyValue, AnyValues
 
 Bases = dict[str, list[list[int]]]
@@ -49,21 +50,11 @@ def block_types(text: str) -> list[BlockType]:
         BlockType(
             tuple(int(size) for size in match[2].split("x")[:-1]),
             match[3],
-            _first_attribute(text[match.end() :]),
+            split_outside_brackets(text[match.end() :], ",")[0],
             match[1] != "tensor",
         )
         for match in _BLOCK_TYPE.finditer(text)
     ]
-
-
-def _first_attribute(text: str) -> str:
-    """The attribute that a text begins with, to the comma or bracket behind it."""
-    depth = 0
-    for end, character in enumerate(text):
-        depth += {"<": 1, ">": -1}.get(character, 0)
-        if depth < 0 or (depth == 0 and character == ","):
-            return text[:end]
-    return text
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,14 @@
-"""What is under `@triton.jit`, and how the JIT would specialise it."""
+"""What is under `@triton.jit`, and how the JIT would specialize it."""
 
 import inspect
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from triton import JITFunction, KernelInterface
 from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import make_backend
-from triton.runtime import jit
-from triton.runtime.jit import JITFunction, KernelInterface, create_function_from_signature
+from triton.runtime.jit import ConstexprFunction, create_function_from_signature
 
 from course.errors import CourseError
 from course.type_names import AnyValue, AnyValues, Function, Kernel, kind_of
@@ -32,8 +33,7 @@ def evaluated_function(value: AnyValue) -> Function | None:
 
     Kernels call it while they are compiled, with constants.
     """
-    of_triton = getattr(jit, "ConstexprFunction", ())  # which Triton's first versions lack
-    return value.fn if isinstance(value, of_triton) else None
+    return value.fn if isinstance(value, ConstexprFunction) else None
 
 
 def is_gluon(kernel: KernelInterface) -> bool:
@@ -41,11 +41,17 @@ def is_gluon(kernel: KernelInterface) -> bool:
     return type(inner_kernel(kernel)).__name__ == "GluonJITFunction"
 
 
+def layers(kernel: KernelInterface) -> Iterator[KernelInterface]:
+    """A kernel with all that stands above `@triton.jit`, then with one layer less, and so on."""
+    while not inspect.isfunction(kernel):
+        yield kernel
+        kernel = kernel.fn
+
+
 def inner_kernel(kernel: KernelInterface) -> KernelInterface:
     """The kernel itself, compiled or interpreted, under `@triton.autotune` and the like."""
-    while not inspect.isfunction(kernel.fn):
-        kernel = kernel.fn
-    return kernel
+    *_, inner = layers(kernel)
+    return inner
 
 
 @cache
@@ -75,7 +81,7 @@ def jit_function(kernel: KernelInterface) -> JITFunction:
     return kernel
 
 
-UNSPECIALISED = ("do_not_specialize", "do_not_specialize_on_alignment")
+UNSPECIALIZED = ("do_not_specialize", "do_not_specialize_on_alignment")
 """The options of `@triton.jit` that name parameters of which the compiler shall not be told."""
 
 
@@ -88,7 +94,7 @@ def jit_decorator(kernel: Kernel) -> str:
     if not isinstance(kernel, KernelInterface) or not inspect.isfunction(kernel.fn):
         return ""
     given = _decorated(kernel)
-    options = [name for name in (*UNSPECIALISED, "noinline", "debug") if given.get(name)]
+    options = [name for name in (*UNSPECIALIZED, "noinline", "debug") if given.get(name)]
     arguments = ", ".join(f"{name}={given[name]!r}" for name in options)
     home = "__import__('triton')"
     if is_gluon(kernel):
@@ -101,10 +107,10 @@ def _decorated(kernel: KernelInterface) -> AnyValues:
     return getattr(kernel, "kwargs", None) or vars(kernel)
 
 
-def jit_specialise(
+def jit_specialize(
     kernel: KernelInterface, args: tuple[AnyValue, ...], kwargs: AnyValues
 ) -> tuple[list[tuple[str, str, AnyValue]], dict[str, Any]]:
-    """What the JIT would specialise for these arguments on sm_90, and the unusual options.
+    """What the JIT would specialize for these arguments on sm_90, and the unusual options.
 
     For each parameter its name; Triton's own name of its type, as "*fp32", "i32" or "constexpr";
     and "D" where the value is divisible by 16, "" or None where not, or the value itself for a
@@ -112,10 +118,10 @@ def jit_specialise(
     """
     inner = inner_kernel(kernel)
     decorated = _decorated(inner)
-    jit = JITFunction(inner.fn, **{name: decorated[name] for name in UNSPECIALISED})
+    jit = JITFunction(inner.fn, **{name: decorated[name] for name in UNSPECIALIZED})
     backend = make_backend(GPUTarget("cuda", 90, 32))
     bind = create_function_from_signature(jit.signature, jit.params, backend)
-    _, specialisation, options = bind(*args, **kwargs)
+    _, specialization, options = bind(*args, **kwargs)
     known = vars(backend.parse_options(options))
     if unknown := ", ".join(sorted(set(options) - set(known))):
         raise TypeError(
@@ -123,5 +129,5 @@ def jit_specialise(
         )
     usual = vars(backend.parse_options({}))
     unusual = {name: known[name] for name in sorted(options) if known[name] != usual[name]}
-    entries = zip(jit.params, specialisation, strict=True)
+    entries = zip(jit.params, specialization, strict=True)
     return [(parameter.name, *entry) for parameter, entry in entries], unusual

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from triton import JITFunction, KernelInterface
 from triton.runtime.autotuner import Autotuner, Heuristics
 from triton.runtime.interpreter import InterpretedFunction
-from triton.runtime.jit import JITFunction, KernelInterface
 
 from course.type_names import AnyValue, AnyValues, Function
 

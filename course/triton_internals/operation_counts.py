@@ -1,4 +1,6 @@
-"""The interpreter's arithmetic, counted."""
+"""The interpreter's arithmetic, counted, and what it takes to interpret a launch: the same on every
+machine, however busy it is.
+"""
 
 import contextlib
 from collections import Counter
@@ -155,3 +157,29 @@ def _scans(counter: Counter[str]) -> Count:
             counter[str(block.dtype)] += data.size - rows
 
     return count
+
+
+ELEMENTS = 4096
+"""Elements that NumPy computes in about the time that the interpreter takes for an operation."""
+
+
+@dataclass
+class Effort:
+    """The interpreter's operations; one on a block counts for more, by the block's elements."""
+
+    operations: float = 0
+
+
+@contextlib.contextmanager
+def effort_counted(most: float, stop: Callable[[], None]) -> Iterator[Effort]:
+    """While active, count what kernels take, and call `stop` once that is more than `most`."""
+    effort, own = Effort(), TensorHandle.__init__
+
+    def made(handle: TensorHandle, data: AnyValue, *rest: AnyValue, **named: AnyValue) -> None:
+        own(handle, data, *rest, **named)
+        effort.operations += 1 + data.size / ELEMENTS
+        if effort.operations > most:
+            stop()
+
+    with patched(TensorHandle, __init__=made):
+        yield effort

@@ -5,8 +5,7 @@ import re
 import pytest
 
 from course import explore
-from course.lowering.control_codes import ControlCode, split_encodings
-from course.lowering.sass import nvidia_tool
+from course.lowering.sass import ControlCode, nvidia_tool, split_encodings
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ SLICE = layout("slice", (16,), register=[[0]], lane=[[0], [0], [0], [1], [2]], w
 
 def test_eight_warps_have_a_row_and_a_colour_each():
     rows = [thread_boxes(EIGHT_WARPS, row) for row in rows_of(EIGHT_WARPS)]
-    assert [{box.colour for box in row} for row in rows] == [{colour} for colour in WARPS]
+    assert [{box.color for box in row} for row in rows] == [{colour} for colour in WARPS]
     assert [box.text for box in rows[7]] == [f"7:{lane}" for lane in range(32)]
     assert {(box.width, box.small) for box in rows[7]} == {(4, "r0-3")}
 
@@ -52,7 +52,7 @@ def test_of_one_thread_the_numbers_of_its_elements_are_shown():
     before, held, after = boxes_of_one(EIGHT_WARPS, row, (0, 1))
     assert (held.width, held.text, held.small) == (4, "4-7", "r0-3")
     for other, width in ((before, 4), (after, 120)):
-        assert (other.width, other.text, other.small, other.colour) == (width, "", "", LIGHT)
+        assert (other.width, other.text, other.small, other.color) == (width, "", "", LIGHT)
     of_a_slice = boxes_of_one(SLICE, [(i,) for i in range(16)], (1, 9))
     assert [box.text for box in of_a_slice] == ["", "5", ""]
 
@@ -62,7 +62,7 @@ def test_banks_stand_in_eight_groups_and_what_moves_is_framed():
     row = next(rows_of(halves))
     boxes = bank_boxes(halves, row, moved=[(0,), (1,), (4,)])
     assert [box.text for box in boxes] == [str(bank) for bank in range(32)]
-    assert [box.colour for box in boxes] == [BANKS[bank // 4] for bank in range(32)]
+    assert [box.color for box in boxes] == [BANKS[bank // 4] for bank in range(32)]
     assert [box.text for box in boxes if box.framed] == ["0"]  # of bank 2 only a half is moved
 
 

@@ -5,8 +5,7 @@ import itertools
 import pytest
 
 from course.lowering.passes import Pass, Passes
-from course.lowering.pipeline_schedule import ScheduledOperation, schedules
-from course.lowering.pipeline_timeline import timeline
+from course.lowering.pipeline_schedule import ScheduledOperation, schedules, timeline
 from course.lowering.pipeline_view import loads_beside_arithmetic
 
 

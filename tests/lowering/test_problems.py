@@ -30,7 +30,7 @@ def gluon_kernel(x_ptr):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("'warpgroup_mma_accumulator' object has no attribute 'dtype'.", "A product under way"),
+        ("'warpgroup_mma_accumulator' object has no attribute 'dtype'.", "is still running"),
         ("Loop carried variable s changed type, was <class 'x.warpgroup_mma_accumulator'>.",
          "warpgroup_mma_wait(0, deps=[s])"),
         ("Loop carried variable s changed type, was int32.", "changed type, was int32."),

@@ -218,8 +218,8 @@ def compiles_without_hashing():
     """Compile a kernel in a cache of its own; how often Triton's own files were hashed."""
     from triton.runtime import cache
 
+    from course.lowering.arguments import Request
     from course.lowering.kernel_reference import reference_of
-    from course.lowering.request import Request
     from course.lowering.worker import compile_kernel
     from tests.diagnosing.kernels_sectors import copy_row_kernel
 

@@ -481,10 +481,10 @@ def test_a_kernel_that_only_the_interpreter_takes_is_counted_and_said_not_to_com
     "grid, words",
     [
         ((0,), "holds no program"),
-        ((2, -1), "none that can be launched"),
+        ((2, -1), "cannot be launched"),
         ("4", "whole numbers"),
         ((1, 2, 3, 4), "one to three"),
-        ((1, 70_000), "none that can be launched"),
+        ((1, 70_000), "cannot be launched"),
         (None, "whole numbers"),
         ((2.0,), "whole numbers"),
     ],

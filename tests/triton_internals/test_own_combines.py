@@ -6,9 +6,8 @@ import torch
 import triton
 import triton.language as tl
 
-from course.triton_internals.effort import effort_counted
 from course.triton_internals.interpreter import interpreter_watched
-from course.triton_internals.operation_counts import operations_counted
+from course.triton_internals.operation_counts import effort_counted, operations_counted
 
 
 class Unseen:

@@ -4,8 +4,8 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 
+from course.gpus.limits import WIDEST_BYTES
 from course.lowering.memory_requests import requests_of
-from course.tracing.bounds import WIDEST_BYTES
 from course.tracing.records import AccessCounts
 from course.type_names import with_article
 

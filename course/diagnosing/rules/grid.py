@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
+from course.gpus.limits import WIDEST_BYTES
 from course.gpus.throughput import OTHER
 from course.lowering.memory_requests import requests_of
-from course.tracing.bounds import WIDEST_BYTES
 
 from ..evidence import Evidence
 from ..result import Finding

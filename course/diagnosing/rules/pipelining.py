@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from course.gpus.limits import WIDEST_BYTES
 from course.lowering.call_sites import CallSite
-from course.tracing.bounds import WIDEST_BYTES
 from course.tracing.records import AccessCounts
 
 from ..evidence import Evidence

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from course.tracing.bounds import WIDEST_BYTES
+from course.gpus.limits import WIDEST_BYTES
 from course.tracing.records import AccessCounts
 
 from ..evidence import LINE_SECTORS, Evidence, l2_sectors, sectors_of

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 
+from course.gpus.limits import WIDEST_BYTES
 from course.lowering.call_sites import CallSite
 from course.lowering.result import Lowered
-from course.tracing.bounds import WIDEST_BYTES
 from course.tracing.records import AccessCounts
 
 from ..evidence import LINE_SECTORS, Evidence, l2_sectors

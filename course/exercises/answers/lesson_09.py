@@ -132,7 +132,7 @@ MISTAKES = {
             "during the softmax."),
         Mistake("the output waited for after it is rescaled",
             {OUTPUT + RESCALED: RESCALED.replace("        # to here\n", "") + OUTPUT},
-            "does not compile", "and compute with that", "object has no attribute",
+            "does not compile", "This product is still running", "object has no attribute",
             means="They use a product before its wait has returned it."),
         Mistake("V given back with K",
             {SCORES: SCORES + "        give_back(empty, 2 * i - 1)\n",

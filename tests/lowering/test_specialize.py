@@ -1,4 +1,4 @@
-"""How arguments specialise a kernel, against what Triton itself would compile."""
+"""How arguments specialize a kernel, against what Triton itself would compile."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ import triton.language as tl
 
 from course.errors import CourseError
 from course.isolate.commands import run_source
-from course.lowering.specialisation import specialise
+from course.lowering.specialization import specialise
 from kernels.vector_add import add_kernel
 
 ALIGNED = torch.empty(1024)
@@ -107,7 +107,7 @@ def test_a_wrapped_kernel_is_looked_through():
 WARMUP = """
 import course, torch, triton
 from triton.backends.compiler import GPUTarget
-from course.lowering.specialisation import specialise
+from course.lowering.specialization import specialise
 from course.triton_internals.driver import FixedDriver
 from kernels.vector_add import add_kernel
 

@@ -1,13 +1,13 @@
 """Which kernel would the JIT compile for these arguments?
 
-Two calls share a compiled kernel when their specialisations are equal.
+Two calls share a compiled kernel when their specializations are equal.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
 from course.errors import CourseError
-from course.triton_internals.jit_functions import jit_specialise
+from course.triton_internals.jit_functions import jit_specialize
 from course.type_names import AnyValue, Kernel
 
 from .kernel_reference import function_of
@@ -31,7 +31,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Specialisation:
+class Specialization:
     """A kernel's parameters as the compiler is told of them. Equal ones share a compiled kernel."""
 
     kernel: str
@@ -46,22 +46,22 @@ class Specialisation:
     __repr__ = __str__
 
 
-def specialise(kernel: Kernel, *args: AnyValue, **meta: AnyValue) -> Specialisation:
-    """Ask Triton how it would specialise `kernel` for these arguments on an NVIDIA GPU.
+def specialise(kernel: Kernel, *args: AnyValue, **meta: AnyValue) -> Specialization:
+    """Ask Triton how it would specialize `kernel` for these arguments on an NVIDIA GPU.
 
     kernel: a function under @triton.jit. args, meta: what a launch would be given, without the
     grid. Raises CourseError where `kernel` is no kernel or the arguments do not fit its parameters.
     """
     function = function_of(kernel, "specialise")
     try:
-        entries, options = jit_specialise(kernel, args, meta)
+        entries, options = jit_specialize(kernel, args, meta)
     except TypeError as error:
         reason = str(error).replace("dynamic_func", function.__name__)
         raise CourseError(
             f"The arguments do not fit the kernel {function.__name__}: {reason}."
         ) from error
     parameters = tuple(_parameter(*entry) for entry in entries)
-    return Specialisation(function.__name__, parameters, tuple(options.items()))
+    return Specialization(function.__name__, parameters, tuple(options.items()))
 
 
 def _parameter(name: str, type: str, attribute: AnyValue) -> Parameter:
