@@ -10,11 +10,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from .ended import Ended, How, Kind
+from .ended import ChildKind, Ended, How
 from .environment import child_environment
 
 
-def run_source(source: str, kind: Kind | None = None, timeout_s: float = 60) -> Ended[None]:
+def run_source(source: str, kind: ChildKind | None = None, timeout_s: float = 60) -> Ended[None]:
     """Run `source`, the text of a Python module, as a script in a fresh process.
 
     kind: None chooses the mode anew, which comes to the same as here.

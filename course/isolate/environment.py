@@ -4,10 +4,10 @@ import os
 
 from course.places import PACKED, content
 
-from .ended import Kind
+from .ended import ChildKind
 
 
-def child_environment(kind: Kind | None) -> dict[str, str]:
+def child_environment(kind: ChildKind | None) -> dict[str, str]:
     """The variables of this moment, for a child of a kind; with None it chooses its mode anew."""
     environ = dict(os.environ)
     environ.pop("COURSE_CHILD", None)
@@ -21,7 +21,7 @@ def child_environment(kind: Kind | None) -> dict[str, str]:
     return environ
 
 
-def worker_environment(kind: Kind) -> dict[str, str]:
+def worker_environment(kind: ChildKind) -> dict[str, str]:
     """The variables of a worker of a kind, which its tasks do not change."""
     environ = child_environment(kind)
     if kind != "launch":

@@ -28,7 +28,7 @@ from .descendants import Descendants
 from .ended import How
 from .messages import Answer, Task, call_packed, receive, send
 from .preloaded import Preloaded, imported_since
-from .task_limits import POLL_S, Limits, Stop
+from .task_limits import POLL_S, Overrun, TaskLimits
 
 MOST_OUTPUT_BYTES = 200_000
 """Kept of stdout and of stderr each; what comes after is read and dropped."""
@@ -113,7 +113,7 @@ def _run(task: Task, control: socket.socket) -> tuple[Answer | None, list[str]]:
     readers = {read_end: name for name, (read_end, _) in pipes.items()}
     ended = os.pidfd_open(pid)
     try:
-        stop = _watch(ended, control, readers, streams, Limits(task, descendants, start))
+        stop = _watch(ended, control, readers, streams, TaskLimits(task, descendants, start))
     except HungUpError:
         return None, []
     finally:
@@ -153,8 +153,12 @@ class HungUpError(Exception):
 
 
 def _watch(
-    ended: int, control: socket.socket, readers: dict[int, str], streams: Streams, limits: Limits
-) -> Stop | None:
+    ended: int,
+    control: socket.socket,
+    readers: dict[int, str],
+    streams: Streams,
+    limits: TaskLimits,
+) -> Overrun | None:
     """Read what the task writes until it ends; why it must be killed, or None if it ended by
     itself.
 

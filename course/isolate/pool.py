@@ -21,7 +21,7 @@ from course.errors import CourseError
 from course.type_names import AnyValue, Function
 
 from . import limits
-from .ended import Ended, How, Kind
+from .ended import ChildKind, Ended, How
 from .environment import child_environment, worker_environment
 from .messages import Answer, Task, pack_arguments, receive, send, unpack_outcome
 
@@ -38,7 +38,7 @@ POLL_S = 0.5
 def call(
     function: Function,
     *args: AnyValue,
-    kind: Kind,
+    kind: ChildKind,
     timeout_s: float = 60,
     wall_s: float | None = None,
     asleep_s: float | None = None,
@@ -82,7 +82,7 @@ def call(
     return replace(ended, how=how, value=value, error=error)
 
 
-def warm(*kinds: Kind) -> None:
+def warm(*kinds: ChildKind) -> None:
     """Start the workers of these kinds side by side, where they do not run yet, and go on.
 
     The next call of a kind finds its worker started, or waits for it.
@@ -91,7 +91,7 @@ def warm(*kinds: Kind) -> None:
         _worker(kind).start()
 
 
-def cancel(kind: Kind) -> None:
+def cancel(kind: ChildKind) -> None:
     """End the call of this kind that another thread waits for, which raises CourseError there."""
     if worker := _workers.pop((os.getpid(), kind), None):
         worker.cancel()
@@ -105,7 +105,7 @@ class Worker:
     """This process's end of one `fork_server`, which is started when it is first needed, and again
     when it has ended."""
 
-    def __init__(self, kind: Kind, idle_s: float = IDLE_S) -> None:
+    def __init__(self, kind: ChildKind, idle_s: float = IDLE_S) -> None:
         self.kind, self.idle_s = kind, idle_s
         self.process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
@@ -216,10 +216,10 @@ class Worker:
             self._socket.shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]
 
 
-_workers: dict[tuple[int, Kind], Worker] = {}
+_workers: dict[tuple[int, ChildKind], Worker] = {}
 
 
-def _worker(kind: Kind) -> Worker:
+def _worker(kind: ChildKind) -> Worker:
     # By process: one that was forked from this one must not speak on this one's socket.
     return _workers.setdefault((os.getpid(), kind), Worker(kind))
 

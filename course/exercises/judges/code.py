@@ -4,15 +4,16 @@ import ast
 import inspect
 import os
 import re
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, ParamSpec
 
 from course import MODE
 from course.errors import CourseError
-from course.isolate import Ended, Kind, cancel
+from course.exercises.kinds import CodeExercise, GluonExercise, RegistrationExercise
+from course.exercises.result import Checked, Judged, shortened
+from course.isolate import ChildKind, Ended, cancel
 from course.isolate.border import InChild
 from course.isolate.function_source import Source, source_of
 from course.isolate.limits import child_memory_bytes
@@ -20,25 +21,15 @@ from course.isolate.pool import UnreadableError
 from course.lessons.statements import statement_of
 from course.progress_bar import show_until
 from course.triton_internals.jit_functions import is_gluon, plain_function
-from course.type_names import kind_of
+from course.type_names import AnyValue, kind_of
 
-from .kinds import Answer, Code, GluonKernel, Kernel, Launcher, Registration
-from .result import Checked, Judged, shortened
 from .source_advice import advice_on
-from .worker import (
-    TARGET_IN_WORDS,
-    Compilation,
-    Trial,
-    Where,
-    compile_answer,
-    compile_seen,
-    run_answer,
-)
+from .worker import TARGET_IN_WORDS, Tried, Where, compile_answer, compile_seen, run_answer
 
 if TYPE_CHECKING:
     from course.tracing.replay import Replay
 
-R = TypeVar("R", Compilation, Trial)
+P = ParamSpec("P")
 
 MOST_PRINTED_LINES = 10
 NO_MEMORY = re.compile(
@@ -62,11 +53,6 @@ LESS_COMPILING = (
 LATER = (
     "check it again when this machine is less busy, unless it waits for something that never comes"
 )
-FORMS: dict[type[Code | Registration], str] = {
-    Kernel: "a kernel", GluonKernel: "a Gluon kernel", Launcher: "a plain function",
-    Registration: "a plain function",
-}  # fmt: skip
-"""What `_form_of` says of an answer to each kind of exercise."""
 SLIPS_SHOW = ("wrong", "does not compile", "race", "reads outside", "writes outside")
 """Verdicts that a slip in a kernel's text may be the reason for."""
 NO_VERDICT = Judged(
@@ -74,37 +60,30 @@ NO_VERDICT = Judged(
 )
 
 
-def check_code(exercise: Code, answer: Answer, called: str = "") -> Checked:
-    """Judge a kernel or a launcher.
+def check_code(
+    exercise: CodeExercise | RegistrationExercise, answer: object, called: str = ""
+) -> Checked:
+    """Judge a kernel, a launcher, or a function that registers an operator.
 
     called: what the lesson gives to `check`; by default the name of the kernel or launcher.
     """
-    if problem := form_problem(exercise, answer):
-        return Checked(exercise.id, "no answer", problem)
     try:
+        _check_form(exercise, answer)
         source = source_of(answer, kernels_as_text=True)
     except CourseError as error:
         return Checked(exercise.id, "no answer", str(error))
     if _is_stub(source, exercise.id):
         return Checked(exercise.id, "to do")
-    trial = _try(exercise, source)
-    if trial.judged.verdict in SLIPS_SHOW:
-        trial = _with_advice(trial, source)
-    checked = Checked(exercise.id, *trial.judged, trial.notes)
-    if trial.where is None:
+    tried = _try(exercise, source)
+    if tried.judged.verdict in SLIPS_SHOW:
+        tried = _with_advice(tried, source)
+    checked = Checked(exercise.id, *tried.judged, tried.notes)
+    if tried.where is None:
         return checked
-    name = called or (plain_function(answer) or answer).__name__
+    name = called or source.definitions[-1].name
     note = f'See it step by step: check("{exercise.id}", {name}).replay()'
-    stepper = partial(_stepper, exercise.id, source, trial.where, trial.judged.reason)
-    return replace(checked, notes=[*trial.notes, note], stepper=stepper)
-
-
-def _with_advice(trial: Trial, source: Source) -> Trial:
-    """The same with what to look at in the answer's text; its kinds are part of the kind."""
-    advice = list(advice_on(source.definitions))
-    kind = ", ".join(filter(None, [trial.judged.kind, *(each.kind for each in advice)]))
-    notes = [*trial.notes, *(note for each in advice for note in each.notes)]
-    return replace(trial, judged=trial.judged._replace(kind=kind), notes=notes)
+    stepper = partial(_stepper, exercise.id, source, tried.where, tried.judged.reason)
+    return replace(checked, notes=[*tried.notes, note], stepper=stepper)
 
 
 def _stepper(exercise_id: str, source: Source, where: Where, reason: str) -> "Replay":
@@ -113,21 +92,29 @@ def _stepper(exercise_id: str, source: Source, where: Where, reason: str) -> "Re
     return replay_answer(exercise_id, source, where, reason)
 
 
-def form_problem(exercise: Code | Registration, answer: Answer) -> str:
-    """Why an answer is not of the exercise's form: no such function, or other parameters."""
-    if (form := _form_of(answer)) != FORMS[type(exercise)]:
-        return f"It must be {exercise.form}; this is {form}."
+def _with_advice(tried: Tried, source: Source) -> Tried:
+    """The same with what to look at in the answer's text; its kinds are part of the kind."""
+    advice = list(advice_on(source.definitions))
+    kind = ", ".join(filter(None, [tried.judged.kind, *(each.kind for each in advice)]))
+    notes = [*tried.notes, *(note for each in advice for note in each.notes)]
+    return replace(tried, judged=tried.judged._replace(kind=kind), notes=notes)
+
+
+def _check_form(exercise: CodeExercise | RegistrationExercise, answer: AnyValue) -> None:
+    """Raise CourseError unless an answer is of the exercise's form: a function of its kind, with
+    its parameters."""
+    if (form := _form_of(answer)) != exercise.answer_is:
+        raise CourseError(f"It must be {exercise.form}; this is {form}.")
     function = plain_function(answer) or answer
     parameters = inspect.signature(function).parameters
     names, wanted = tuple(parameters), exercise.parameters
     more = [parameters[name] for name in names[len(wanted) :]]
-    if names[: len(wanted)] == wanted and all(each.default is not each.empty for each in more):
-        return ""
-    takes = f"{function.__name__} takes ({', '.join(names)})"
-    return f"{takes}, and the exercise gives it ({', '.join(wanted)})."
+    if names[: len(wanted)] != wanted or any(each.default is each.empty for each in more):
+        takes = f"{function.__name__} takes ({', '.join(names)})"
+        raise CourseError(f"{takes}, and the exercise gives it ({', '.join(wanted)}).")
 
 
-def _form_of(answer: Answer) -> str:
+def _form_of(answer: AnyValue) -> str:
     if plain_function(answer) is not None:
         return "a Gluon kernel" if is_gluon(answer) else "a kernel"
     if inspect.isfunction(answer):
@@ -153,55 +140,62 @@ def _functions(text: str) -> dict[str, str]:
     return {node.name: ast.dump(node) for node in body if isinstance(node, ast.FunctionDef)}
 
 
-def _try(exercise: Code, source: Source) -> Trial:
+def _try(exercise: CodeExercise | RegistrationExercise, source: Source) -> Tried:
     """Compile an answer, meanwhile run it in the interpreter, and then on a GPU if there is one.
 
     What runs wrong is compiled for the first case alone, which tells whether the compiler takes it.
     """
+    if isinstance(exercise, RegistrationExercise):
+        from .registration import try_registration
+
+        return _ran(_in_child(try_registration, exercise, "interpret", exercise.id, source))
     compiling, running = _in_both_children(exercise, source)
-    first, ran = compiling.value, _trial(running)
+    first, ran = compiling.value, _ran(running)
     # What raises in the interpreter may do so for what the compiler refuses in a later case.
-    all_cases = ran.raised or not _objects(ran)
-    if first is not None and first.judged.verdict == "right" and all_cases:
-        compiling = _in_child(compile_answer, exercise, source, "compile")
-    untold = compiling.value is not None and compiling.value.untold
-    if untold and running.value is not None and (launches := running.value.launches):
-        compiling = _in_child(compile_seen, exercise, source, "compile", launches)
+    if first and first.judged.verdict == "right" and (ran.raised or not _objects(ran)):
+        compiling = _in_child(compile_answer, exercise, "compile", exercise.id, source)
+    launches = running.value.launches if running.value else b""
+    if compiling.value and compiling.value.untold and launches:
+        compiling = _in_child(compile_seen, exercise, "compile", exercise.id, source, launches)
     if problem := _early_end(compiling, COMPILER):
         # What crashes before it launches anything crashes in both: then running it says more.
-        return Trial(_early_end(running, "It") or problem, _printed(running))
+        return Tried(_early_end(running, "It") or problem, _printed(running))
     assert compiling.value is not None
-    compilation, trial = compiling.value, ran
-    if compilation.judged.verdict == "does not compile":
+    compiled = compiling.value
+    if compiled.judged.verdict == "does not compile":
         from .refusal import complete_refusal
 
-        judged = complete_refusal(compilation.judged, compiling.stderr, source.definitions)
-        compilation = replace(compilation, judged=judged)
-    for objection in _objections(compilation, trial):
-        return objection
-    if isinstance(exercise, GluonKernel):
-        return _without_launching(compilation, trial)
-    if MODE.gpu:
-        launched = _trial(_in_child(run_answer, exercise, source, "launch"))
-        if trial.raised and launched.judged.verdict != "right":
-            return trial  # of what is wrong in both the interpreter says more: a GPU names no line
-        return _on_this_gpu(launched)
-    return _without_gpu(compilation, trial)
+        judged = complete_refusal(compiled.judged, compiling.stderr, source.definitions)
+        return Tried(judged)
+    if _objects(ran):
+        return ran
+    if compiled.judged.verdict != "right":
+        return compiled
+    if not MODE.gpu or isinstance(exercise, GluonExercise):  # which is launched nowhere
+        return _without_gpu(exercise, compiled, ran)
+    launched = _ran(_in_child(run_answer, exercise, "launch", exercise.id, source))
+    if launched.judged.verdict == "right":
+        reason = f"{launched.judged.reason}, on this GPU."
+        return Tried(launched.judged._replace(reason=reason), launched.notes)
+    # Of what is wrong in both the interpreter says more: a GPU names no line.
+    return ran if ran.raised else Tried(launched.judged, launched.notes)
 
 
-def _in_both_children(exercise: Code, source: Source) -> tuple[Ended[Compilation], Ended[Trial]]:
+def _in_both_children(exercise: CodeExercise, source: Source) -> tuple[Ended[Tried], Ended[Tried]]:
     """Compile an answer for its first case in one child, and run it on all in another, side by
     side."""
+    answer = exercise.id, source
     # A file without a place on a disk, which the child finds here.
     with ThreadPoolExecutor(2) as children, open(os.memfd_create("begun"), "rb") as begun:
         path = f"/proc/{os.getpid()}/fd/{begun.fileno()}"
-        compiling = children.submit(_in_child, compile_answer, exercise, source, "compile", 1)
-        running = children.submit(_in_child, run_answer, exercise, source, "interpret", path)
-        both: list[Future[Any]] = [compiling, running]
+        both = [
+            children.submit(lambda: _in_child(compile_answer, exercise, "compile", *answer, 1)),
+            children.submit(lambda: _in_child(run_answer, exercise, "interpret", *answer, path)),
+        ]
 
         def done() -> int:
             cases = os.fstat(begun.fileno()).st_size - 1  # the last of them is not done yet
-            return compiling.done() + max(0, cases)
+            return both[0].done() + max(0, cases)
 
         try:
             show_until(
@@ -214,99 +208,65 @@ def _in_both_children(exercise: Code, source: Source) -> tuple[Ended[Compilation
             cancel("compile")
             cancel("interpret")
             raise
-        return compiling.result(), running.result()
+        return both[0].result(), both[1].result()
 
 
 def _in_child(
-    function: InChild[..., R],
-    exercise: Code | Registration,
-    source: Source,
-    kind: Kind,
-    *more: object,
-) -> Ended[R]:
+    function: InChild[P, Tried],
+    exercise: CodeExercise | RegistrationExercise,
+    kind: ChildKind,
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> Ended[Tried]:
+    # What the answer does in both children, it may do only once: each has half of the memory.
+    limited = function.within(
+        kind=kind, timeout_s=exercise.timeout_s, memory_bytes=child_memory_bytes() // 2
+    )
     try:
-        return function.ended(
-            exercise.id,
-            source,
-            *more,
-            kind=kind,
-            timeout_s=exercise.timeout_s,
-            # What the answer does in both children, it may do only once: each has half of it.
-            memory_bytes=child_memory_bytes() // 2,
-        )
+        return limited.ended(*args, **kwargs)
     except CourseError as error:  # it has taken its worker with it
         return Ended("failed", 1, "", "", 0.0, error=error)
 
 
-def tried_once(
-    function: InChild[[str, Source], Trial], exercise: Code | Registration, source: Source
-) -> Trial:
-    """What one child says of an answer that no other compiles or launches."""
-    return _trial(_in_child(function, exercise, source, "interpret"))
-
-
-def _objections(compilation: Compilation, trial: Trial) -> Iterator[Trial]:
-    """What speaks against an answer; the first says most."""
-    if compilation.judged.verdict == "does not compile":
-        yield Trial(compilation.judged)
-    if _objects(trial):
-        yield trial
-    if compilation.judged.verdict != "right":
-        yield Trial(compilation.judged)
-
-
-def _objects(trial: Trial) -> bool:
+def _objects(tried: Tried) -> bool:
     """Whether what the interpreter shows speaks against an answer.
 
     It may have raised for want of something in the interpreter that nobody knows to be missing:
     then a GPU tells.
     """
-    wrong = trial.judged.verdict not in ("right", "left to the GPU")
-    return wrong and not (trial.raised and MODE.gpu)
+    wrong = tried.judged.verdict not in ("right", "left to the GPU")
+    return wrong and not (tried.raised and MODE.gpu)
 
 
-def _on_this_gpu(trial: Trial) -> Trial:
-    judged = trial.judged
-    if judged.verdict == "right":
-        judged = judged._replace(reason=f"{judged.reason}, on this GPU.")
-    return Trial(judged, trial.notes)
-
-
-def _without_gpu(compilation: Compilation, trial: Trial) -> Trial:
+def _without_gpu(exercise: CodeExercise, compiled: Tried, ran: Tried) -> Tried:
     """The verdict of an answer that nothing speaks against, with what is known of compiling it."""
-    verdict, reason, _ = trial.judged
+    verdict, reason, _ = ran.judged
+    if verdict == "left to the GPU" and isinstance(exercise, GluonExercise):
+        return ran
     known = f"It compiles for {TARGET_IN_WORDS}"
-    if compilation.untold:
-        known = f"Whether it compiles could not be told ({shortened(compilation.untold)})"
+    if compiled.untold:
+        known = f"Whether it compiles could not be told ({shortened(compiled.untold)})"
     elif verdict == "right":
-        return Trial(
-            Judged("right", f"{reason}, and it compiles for {TARGET_IN_WORDS}."), trial.notes
-        )
+        right = f"{reason}, and it compiles for {TARGET_IN_WORDS}."
+        return Tried(Judged("right", right), ran.notes)
     left = f"{reason.rstrip('.')}.\n{known}: check it in GPU mode."
-    return Trial(Judged("left to the GPU", left))
+    return Tried(Judged("left to the GPU", left))
 
 
-def _without_launching(compilation: Compilation, trial: Trial) -> Trial:
-    """The verdict of a Gluon kernel that nothing speaks against. It is launched nowhere."""
-    if trial.judged.verdict == "left to the GPU":
-        return trial
-    return _without_gpu(compilation, trial)
-
-
-def _trial(ended: Ended[Trial]) -> Trial:
+def _ran(ended: Ended[Tried]) -> Tried:
     """What came of a run; if it did not come to its end, how it ended is the verdict."""
     printed = _printed(ended)
     if problem := _early_end(ended, "It"):
-        return Trial(problem, printed)
+        return Tried(problem, printed)
     assert ended.value is not None
-    trial = ended.value
-    if trial.raised and NO_MEMORY.search(trial.judged.reason):
-        unknown = f"{trial.judged.reason}\nSo nothing is known of your answer: {LESS_MEMORY}."
-        return Trial(Judged("stopped", unknown), printed, raised=True)
-    return trial if trial.judged.verdict == "right" else replace(trial, notes=printed)
+    tried = ended.value
+    if tried.raised and NO_MEMORY.search(tried.judged.reason):
+        unknown = f"{tried.judged.reason}\nSo nothing is known of your answer: {LESS_MEMORY}."
+        return Tried(Judged("stopped", unknown), printed, raised=True)
+    return tried if tried.judged.verdict == "right" else replace(tried, notes=printed)
 
 
-def _early_end(ended: Ended[Compilation] | Ended[Trial], what: str) -> Judged | None:
+def _early_end(ended: Ended[Tried], what: str) -> Judged | None:
     """The verdict for a child that did not come to its end; None for one that did."""
     if ended.how == "finished":
         return None
@@ -326,7 +286,7 @@ def _early_end(ended: Ended[Compilation] | Ended[Trial], what: str) -> Judged | 
     return Judged("crashed", f"{what} ended early: {why}")
 
 
-def _printed(ended: Ended[Compilation] | Ended[Trial]) -> list[str]:
+def _printed(ended: Ended[Tried]) -> list[str]:
     """The last lines that an answer printed."""
     lines = ended.stdout.splitlines()[-MOST_PRINTED_LINES:]
     return [f"It printed: {line}" for line in lines]
