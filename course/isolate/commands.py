@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from .ended import ChildKind, Ended, How
-from .environment import child_environment
+from .pool import child_environment
 
 
 def run_source(source: str, kind: ChildKind | None = None, timeout_s: float = 60) -> Ended[None]:

@@ -18,11 +18,11 @@ from typing import Any
 import msgspec
 
 from course.errors import CourseError
+from course.places import PACKED, content
 from course.type_names import AnyValue, Function
 
 from . import limits
 from .ended import ChildKind, Ended, How
-from .environment import child_environment, worker_environment
 from .messages import Answer, Task, pack_arguments, receive, send, unpack_outcome
 
 IDLE_S = 300
@@ -33,6 +33,30 @@ END_S = 10
 """How long a worker may take to end when it is told to, with its task."""
 POLL_S = 0.5
 """How often a call looks after its worker. An interrupt just before a wait is seen this late."""
+
+
+def child_environment(kind: ChildKind | None) -> dict[str, str]:
+    """The variables of this moment, for a child of a kind; with None it chooses its mode anew."""
+    environ = dict(os.environ)
+    environ.pop("COURSE_CHILD", None)
+    if kind is not None:
+        # Importing course in the child would otherwise choose the mode anew.
+        environ["COURSE_CHILD"] = kind
+        environ["TRITON_INTERPRET"] = "1" if kind == "interpret" else "0"
+    if not PACKED.is_dir():  # an installed course is found without
+        folders = [str(content()), environ.get("PYTHONPATH")]
+        environ["PYTHONPATH"] = os.pathsep.join(filter(None, folders))
+    return environ
+
+
+def worker_environment(kind: ChildKind) -> dict[str, str]:
+    """The variables of a worker of a kind, which its tasks do not change."""
+    environ = child_environment(kind)
+    if kind != "launch":
+        # Several threads that compute for one tensor wait for one another, and take more CPU time
+        # the busier the machine is.
+        environ["OMP_NUM_THREADS"] = "1"
+    return environ
 
 
 def call(

@@ -5,7 +5,7 @@ import torch
 import triton
 import triton.language as tl
 
-from course.exercises.judges.name_slip import slip_of
+from course.exercises.judges.slips import slip_of
 from course.exercises.kinds import LauncherExercise
 from course.verifying.inputs import Case, Input
 

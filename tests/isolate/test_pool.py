@@ -14,9 +14,8 @@ import pytest
 
 from course.errors import CourseError
 from course.isolate.commands import run_source
-from course.isolate.environment import child_environment
 from course.isolate.messages import Task, pack_arguments, unpack_outcome
-from course.isolate.pool import Worker, call, cancel
+from course.isolate.pool import Worker, call, cancel, child_environment
 from course.isolate.task_limits import MOST_PROCESSES, TaskLimits
 from tests.support import child_tasks as tasks
 from tests.support.processes import PATIENCE_S, python_path

@@ -5,9 +5,8 @@ import sys
 
 import pytest
 
-from course.isolate.environment import child_environment
 from course.isolate.messages import Task, pack_arguments, unpack_outcome
-from course.isolate.pool import Worker
+from course.isolate.pool import Worker, child_environment
 from tests.support import child_tasks as tasks
 
 MODULE = "import os\nopen(__file__ + '.log', 'a').write('x')\nVALUE = {value}\n"

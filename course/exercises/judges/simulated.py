@@ -8,7 +8,7 @@ from course.simulating.api import simulate
 from course.simulating.problems import DeadlockError, HazardError, SimulationError, UnsupportedError
 from course.type_names import Function, Kernel
 
-from .name_slip import judged_wrong
+from .slips import judged_wrong
 from .worker import verified
 
 NAMES: dict[str, str] = {

@@ -25,8 +25,7 @@ from course.verifying.inputs import Case
 from course.verifying.one_case import first_line
 from course.verifying.result import CaseOutcome, Verified
 
-from .name_slip import judged_wrong
-from .work import done_by_torch, work_problem
+from .slips import judged_wrong
 
 TARGET = "sm_90"
 """What an answer is compiled for."""
@@ -169,6 +168,8 @@ def run_answer(exercise_id: str, source: Source, begun: str = "") -> Tried:
             where = Where(number, problem.program, problem.launch, problem.index, reach)
             raised = problem.kind == "raised"
             return Tried(judged, raised=raised, where=where if MODE.interpreting else None)
+    from .work import work_problem
+
     for case, outcome in zip(cases, outcomes, strict=False):
         if outcome.work and (waste := work_problem(exercise, case, outcome.work)):
             return Tried(_with_case(waste, outcome))
@@ -214,6 +215,8 @@ def _torchs_work(
 
     Where it rounds otherwise than the reference, this says more than the values that differ.
     """
+    from .work import done_by_torch
+
     for case, outcome in zip(cases, outcomes, strict=False):
         if case.elements and outcome.work and (done := done_by_torch(exercise, outcome.work)):
             return _with_case(done, outcome)

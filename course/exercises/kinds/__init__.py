@@ -12,12 +12,16 @@
 Its statement, stub and hints are in the lesson (`course.lessons.statements` reads them there).
 """
 
-from .code import CodeExercise, GluonExercise, KernelExercise, LauncherExercise, TensorFunction
+from .code import (
+    CodeExercise,
+    GluonExercise,
+    KernelExercise,
+    LauncherExercise,
+    RegistrationExercise,
+    TensorFunction,
+)
 from .diagnosis import DiagnosisExercise, cause
-from .number import NumberExercise
-from .question import Question
-from .registration import RegistrationExercise
-from .words import ChoiceExercise, NamesExercise, TextExercise
+from .values import ChoiceExercise, NamesExercise, NumberExercise, Question, TextExercise
 
 __all__ = [
     "ChoiceExercise", "CodeExercise", "DiagnosisExercise", "GluonExercise", "KernelExercise",

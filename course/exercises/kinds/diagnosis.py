@@ -8,7 +8,7 @@ from course.exercises.result import Checked, Judged
 from course.type_names import Kernel
 
 from .code import CodeExercise
-from .words import ChoiceExercise
+from .values import ChoiceExercise
 
 
 def cause(exercise_id: str, right: str, **why: str) -> ChoiceExercise:

@@ -20,7 +20,7 @@ from course.exercises.result import Judged, wrong
 from course.places import content
 from course.type_names import AnyValue
 
-from .question import Question
+from .values import Question
 
 TARGET = "sm_90"
 INVALID_VALUE = "CUDA_ERROR_INVALID_VALUE"
