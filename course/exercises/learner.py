@@ -53,8 +53,7 @@ def work_folder() -> Path | None:
         here = Path.cwd()
     except FileNotFoundError:  # the session's folder is gone
         here = WORK
-    around = (folder for folder in (here, *here.parents) if (folder / ORIGINS).is_file())
-    work = next(around, WORK)
+    work = next((each for each in (here, *here.parents) if (each / ORIGINS).is_file()), WORK)
     can_keep = os.access(work, os.W_OK) or (work / f".{RECORD}").exists()
     return work if work.is_dir() and can_keep else None
 

@@ -49,7 +49,7 @@ def solved(source: Path) -> "NotebookNode":
     import jupytext  # these two take seconds, which `course lab` need not spend
     import nbformat
 
-    notebook = jupytext.reads(source.read_text(), fmt="py:percent")
+    notebook: NotebookNode = jupytext.reads(source.read_text(), fmt="py:percent")
     notebook.metadata = nbformat.from_dict(METADATA)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     seen: dict[str, int] = {}

@@ -139,17 +139,11 @@ def _without_dynamo(mode: type[TorchDispatchMode]) -> None:
     dispatch.__dynamo_disable = until_it_is_loaded
 
 
-class OperationsWatched(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class OperationsWatched(TorchDispatchMode):
     """While active, `run` runs each of PyTorch's operations, and may change what comes of it."""
 
     supports_higher_order_operators = True
     """A launch by torch.library.wrap_triton is one; it is run as it is."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(
         self, function: Any, types: Any, args: tuple[AnyValue, ...] = (), kwargs: Any = None
@@ -173,7 +167,7 @@ class GuardedAllocations(OperationsWatched):
     """While active, every tensor that is allocated lies between guards, poisoned or filled."""
 
     def __init__(self) -> None:
-        super().__init__()
+        TorchDispatchMode.__init__(self)
         self.all: list[Guarded] = []
         self.operations: list[str] = []
         """The PyTorch operations that computed something, by name."""
@@ -183,12 +177,12 @@ class GuardedAllocations(OperationsWatched):
         # Values read in Python are noted too: no dispatch sees what a function computes of them.
         for name in READERS:
             setattr(torch.Tensor, name, self._noted(name))
-        return super().__enter__()  # type: ignore[no-untyped-call]
+        return TorchDispatchMode.__enter__(self)
 
     def __exit__(self, *error: Any) -> None:
         for name, plain in READERS.items():
             setattr(torch.Tensor, name, plain)
-        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        TorchDispatchMode.__exit__(self, *error)
 
     def _noted(self, name: str) -> Function:
         def read(tensor: torch.Tensor, *args: AnyValue, **kwargs: AnyValue) -> Any:

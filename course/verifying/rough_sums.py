@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 from torch.utils.weak import WeakTensorKeyDictionary
 
@@ -38,7 +39,7 @@ class RoughSums(OperationsWatched):
     """
 
     def __init__(self, seed: int) -> None:
-        super().__init__()
+        TorchDispatchMode.__init__(self)
         self._seed = seed
         self._generators: dict[torch.device, torch.Generator] = {}
         self._sizes = WeakTensorKeyDictionary()

@@ -425,7 +425,7 @@ def test_an_answer_of_which_no_case_could_be_judged_is_left_to_the_gpu(monkeypat
         "course.exercises.judges.worker._outcomes", lambda *_: ((), (left, left), None)
     )
     monkeypatch.setattr("course.exercises.judges.worker.refuse_forks", lambda: None)
-    trial = run_answer.here("01.2", source_of(asking, kernels_as_text=True), "")
+    trial = run_answer.here("01.2", source_of(asking, kernels_as_text=True))
     assert trial.judged[:2] == (
         "left to the GPU", "Left to the GPU, since it would take long: 2 cases."
     )  # fmt: skip

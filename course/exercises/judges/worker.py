@@ -1,15 +1,10 @@
 """Try an answer, in a child process: compile it, and run it on the exercise's cases."""
 
-import contextlib
-import functools
 import importlib
 import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
-
-import torch
 
 from course import MODE
 from course.exercises.kinds import CodeExercise, GluonExercise, LauncherExercise, TensorFunction
@@ -142,18 +137,15 @@ def _compilation(exercise: CodeExercise, source: Source, launch: Callable[[], No
 
 
 @runs_in("interpret", prepare=_prepare)
-def run_answer(exercise_id: str, source: Source, begun: str = "") -> Tried:
-    """Run the answer on the exercise's cases, up to the first wrong one.
-
-    begun: a file that becomes a byte longer with each case, for a progress bar.
-    """
+def run_answer(exercise_id: str, source: Source) -> Tried:
+    """Run the answer on the exercise's cases, up to the first wrong one."""
     refuse_forks()
     exercise = code_exercise(exercise_id)
     if isinstance(exercise, GluonExercise):
         from .simulated import simulated  # it loads the simulation
 
         return Tried(simulated(exercise, source.load()))
-    function = _counted(exercise.function(source.load()), begun)
+    function = exercise.function(source.load())
     is_tuned = isinstance(exercise, LauncherExercise) and exercise.trials > 0
     untimed = UNTIMED if MODE.interpreting and is_tuned else ""
     from .seen_launches import launches_seen, packed
@@ -194,18 +186,6 @@ def _nothing_wrong(outcomes: tuple[CaseOutcome, ...], untimed: str) -> Tried:
 
 def _with_case(judged: Judged, outcome: CaseOutcome) -> Judged:
     return judged._replace(reason=f"{judged.reason}\nThe case: {outcome.case}.")
-
-
-def _counted(function: TensorFunction, begun: str) -> TensorFunction:
-    """The function, which makes a file a byte longer whenever it is called."""
-
-    @functools.wraps(function)
-    def counted(*args: Any) -> torch.Tensor:
-        with contextlib.suppress(OSError), open(begun, "ab") as file:
-            file.write(b".")
-        return function(*args)
-
-    return counted if begun else function
 
 
 def _torchs_work(

@@ -96,8 +96,8 @@ def _weight_gradient_bytes(d_out: Tensor, x: Tensor, rstd: Tensor) -> int:
     """Both inputs once, rstd once for each block of 64 columns or more, the partial sums of each
     16 rows or more four times, which leaves room for atomics, and the result."""
     rows, cols = x.shape
-    partials = 4 * cols * triton.cdiv(rows, 16)
-    return 2 * x.nbytes + rstd.nbytes * triton.cdiv(cols, 64) + 4 * partials + 4 * cols
+    partials = 4 * cols * -(-rows // 16)
+    return 2 * x.nbytes + rstd.nbytes * -(-cols // 64) + 4 * partials + 4 * cols
 
 
 def no_atomics(stages: dict[str, str]) -> Judged | None:

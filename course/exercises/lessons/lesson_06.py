@@ -59,7 +59,8 @@ def _low(
 
 
 def _scores(q: Tensor, k: Tensor) -> Tensor:
-    return q @ k.mT * q.shape[-1] ** -0.5
+    scores: Tensor = q @ k.mT * q.shape[-1] ** -0.5
+    return scores
 
 
 def _attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:

@@ -56,7 +56,8 @@ def _sum(run: Run, kernel: Kernel, x: torch.Tensor, slots: int) -> torch.Tensor:
 
 def _added_up(x: torch.Tensor, slots: int) -> torch.Tensor:
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    return wide.unflatten(0, (-1, SIDE)).sum(0)
+    total: torch.Tensor = wide.unflatten(0, (-1, SIDE)).sum(0)
+    return total
 
 
 def _product(run: Run, kernel: Kernel, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
