@@ -23,7 +23,7 @@ from course.type_names import AnyValue, Function
 
 from . import limits
 from .ended import ChildKind, Ended, How
-from .messages import Answer, Task, pack_arguments, receive, send, unpack_outcome
+from .messages import Reply, Task, pack_arguments, receive, send, unpack_returned
 
 IDLE_S = 300
 """A worker that was not used for so long ends: PyTorch and Triton take 0.3 GB in each."""
@@ -82,7 +82,7 @@ def call(
 
     At a limit the child is killed, and whatever it has started.
     """
-    ended, outcome = _worker(kind).call(
+    reply = _worker(kind).call(
         Task(
             function=f"{function.__module__}:{function.__qualname__}",
             arguments=pack_arguments(args),
@@ -95,15 +95,15 @@ def call(
             memory_bytes=limits.child_memory_bytes() if memory_bytes is None else memory_bytes,
         )
     )
-    if not outcome:
-        return ended
+    if not reply.returned:
+        return reply.ended
     try:
-        value, error = unpack_outcome(function, outcome)
+        value, error = unpack_returned(function, reply.returned)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         # It has changed what packs its value, or returns another type than it says.
-        return replace(ended, how="failed", error=UnreadableError(str(problem)))
+        return replace(reply.ended, how="failed", error=UnreadableError(str(problem)))
     how: How = "finished" if error is None else "failed"
-    return replace(ended, how=how, value=value, error=error)
+    return replace(reply.ended, how=how, value=value, error=error)
 
 
 def warm(*kinds: ChildKind) -> None:
@@ -136,8 +136,8 @@ class Worker:
         self._cancelled = False
         self._lock = threading.Lock()
 
-    def call(self, task: Task) -> tuple[Ended[Any], bytes]:
-        """How a task ended, and its packed `Outcome`, empty if there is none."""
+    def call(self, task: Task) -> Reply:
+        """How a task ended, and what it returned."""
         with self._lock:
             # Once more if it was there before: it may just have ended, being idle or killed by
             # somebody.
@@ -145,10 +145,8 @@ class Worker:
                 if self.process is None:
                     self._start()
                 patience_s = task.wall_s + limits.wall_s(START_S)
-                if not self._cancelled and (answer := self._ask(task, patience_s)):
-                    fields = msgspec.structs.asdict(answer)
-                    outcome = fields.pop("outcome")
-                    return Ended(**fields), outcome
+                if not self._cancelled and (reply := self._ask(task, patience_s)):
+                    return reply
                 errors = self._stop()
         if self._cancelled:
             raise CourseError(f"The helper process that is to {self.kind} kernels was interrupted.")
@@ -172,7 +170,7 @@ class Worker:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  it lives as long as the worker
         # -P: a triton.py in the current folder must not be taken for Triton.
         server = [sys.executable, "-P", "-m", "course.isolate.fork_server"]
-        self._socket, self._answers = ours, ours.makefile("rb")
+        self._socket, self._replies = ours, ours.makefile("rb")
         self.process = subprocess.Popen(
             [*server, str(theirs.fileno()), str(self.idle_s)],
             env=worker_environment(self.kind), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -180,8 +178,8 @@ class Worker:
         )  # fmt: skip
         theirs.close()
 
-    def _ask(self, task: Task, patience_s: float) -> Answer | None:
-        """The answer; None if the worker has ended."""
+    def _ask(self, task: Task, patience_s: float) -> Reply | None:
+        """The reply; None if the worker has ended."""
         assert self._socket is not None
         self._socket.settimeout(patience_s)  # the worker itself keeps the task's limits
         deadline = time.monotonic() + patience_s
@@ -193,8 +191,8 @@ class Worker:
                 self._wake()
                 if time.monotonic() > deadline:
                     return None
-            answer: Answer | None = receive(self._answers, Answer)
-            return answer
+            reply: Reply | None = receive(self._replies, Reply)
+            return reply
         except OSError:
             return None
         except BaseException:  # an interrupted cell must not leave its task behind
@@ -215,7 +213,7 @@ class Worker:
         stderr."""
         if self.process is None or self._socket is None:
             return ""
-        self._answers.close()
+        self._replies.close()
         self._socket.close()
         self.process.terminate()  # one that is still importing PyTorch has not heard that
         try:

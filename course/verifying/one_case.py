@@ -305,13 +305,14 @@ class _Names:
     """What the tensors of a case are called in a sentence."""
 
     def __init__(self, function: Function) -> None:
-        try:
+        self._parameters: list[str] = []
+        with contextlib.suppress(TypeError, ValueError):  # of a function in C nothing is known
             parameters = inspect.signature(function).parameters.values()
-        except (TypeError, ValueError):  # of a function in C nothing is known
-            parameters = dict[str, inspect.Parameter]().values()
-        self._parameters = [each.name for each in parameters if each.kind != each.VAR_POSITIONAL]
+            self._parameters = [
+                each.name for each in parameters if each.kind != each.VAR_POSITIONAL
+            ]
         self._kernels: dict[int, str] = {}
-        """A kernel's names for them, by address."""
+        """address -> a kernel's name for the tensor there"""
 
     def of(
         self, launch: Launch | None, inputs: list[Guarded], allocated: GuardedAllocations
@@ -350,10 +351,8 @@ def _changed_input(names: _Names, inputs: list[Guarded], before: list[Tensor]) -
     """A write into an input. before: copies of the bits of the inputs' buffers."""
     for number, (guarded, buffer) in enumerate(zip(inputs, before, strict=True)):
         if not torch.equal(bits(guarded.buffer), buffer):
-            text, in_kernel = (
-                f"It changed its input {names.of_input(number)}",
-                names.in_kernel(guarded),
-            )
+            text = f"It changed its input {names.of_input(number)}"
+            in_kernel = names.in_kernel(guarded)
             if in_kernel.startswith("out"):
                 text += f", which the kernel calls {in_kernel}: look at the order of the arguments"
             return Problem("wrong", f"{text}.", what=f"input {number}")

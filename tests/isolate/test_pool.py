@@ -14,7 +14,7 @@ import pytest
 
 from course.errors import CourseError
 from course.isolate.commands import run_source
-from course.isolate.messages import Task, pack_arguments, unpack_outcome
+from course.isolate.messages import Task, pack_arguments, unpack_returned
 from course.isolate.pool import Worker, call, cancel, child_environment
 from course.isolate.task_limits import MOST_PROCESSES, TaskLimits
 from tests.support import child_tasks as tasks
@@ -221,8 +221,7 @@ def task(function, *args, **limits):
 
 
 def value_of(worker, function, *args):
-    _, outcome = worker.call(task(function, *args))
-    return unpack_outcome(function, outcome)[0]
+    return unpack_returned(function, worker.call(task(function, *args)).returned)[0]
 
 
 def test_an_idle_worker_ends_and_the_next_call_starts_one():
