@@ -23,7 +23,7 @@ AnyValue = Any
 """What a launch is given or a kernel computes: a tensor, a number, a text, a tuple, a constant."""
 
 AnyValues = dict[str, AnyValue]
-"""AnyValues by the names of parameters, options or variables."""
+"""name of a parameter, an option or a variable -> its value"""
 
 
 def kind_of(value: AnyValue) -> str:

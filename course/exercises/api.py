@@ -10,7 +10,7 @@ from .registry import find
 from .result import NO_TRY, Checked
 
 _shown_hints: dict[str, int] = {}
-"""How many hints to each exercise this session has shown."""
+"""exercise -> how many hints to it this session has shown"""
 _checked_to_do: set[str] = set()
 """The exercises of which this session has checked a stub."""
 

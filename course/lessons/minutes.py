@@ -26,7 +26,7 @@ MINUTES_PER_LINE = 2.0
 """For each line that an exercise's solution has between its markers."""
 
 MOST_CORE_MINUTES = 75
-"""Of a sitting, without its stretch exercises."""
+"""The most that the core of a sitting may take, without its stretch exercises."""
 
 STEP = 5
 """The table's minutes are multiples of this, but for sections that are shorter than one and a

@@ -30,9 +30,9 @@ def build(
 ) -> list[Path]:
     """Derive and run these lessons (all if none is named), write the notebooks, return their paths.
 
-    lessons: numbers, as "01". Building again changes no byte. Raises CourseError, and writes nothing
-        of that lesson, where a source breaks the contract, a cell fails or an output would differ
-        in the next run.
+    lessons: numbers, as "01". Building again changes no byte.
+    Raises CourseError, and writes nothing of that lesson, where a source breaks the contract, a
+        cell fails or an output would differ in the next run.
     """
     sources = lessons_named(lessons, lesson_sources(solutions))
     written = []

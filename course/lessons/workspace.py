@@ -141,7 +141,7 @@ def _lessons(notebooks: Path) -> list[Path]:
 
 
 def hashes_in(file: Path) -> dict[str, str]:
-    """What a file says of copies: by name the hash of the text that each was made from."""
+    """name of a copy -> the hash of the text that it was made from, as a file says it"""
     try:
         hashes = json.loads(read_file(file) or b"{}")
     except (OSError, ValueError, RecursionError):

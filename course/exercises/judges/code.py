@@ -134,7 +134,7 @@ def _is_stub(source: Source, exercise_id: str) -> bool:
 
 
 def _functions(text: str) -> dict[str, str]:
-    """The functions at the top of a text, by name, without comments and blank lines."""
+    """name -> the syntax of the function at the top of a text: no comments, no blank lines"""
     body = ast.parse(text).body
     return {node.name: ast.dump(node) for node in body if isinstance(node, ast.FunctionDef)}
 

@@ -17,7 +17,8 @@ def work_problem(exercise: CodeExercise, case: Case, work: WorkDone) -> Judged |
 
 
 def done_by_torch(exercise: CodeExercise, work: WorkDone) -> Judged | None:
-    """That PyTorch computed, or copied where it may not; None if the kernels did the work."""
+    """The verdict for an answer by which PyTorch computed, or copied where it may not; None if the
+    kernels did the work."""
     if isinstance(exercise, LauncherExercise):
         if work.torch_operations:
             names = ", ".join(dict.fromkeys(work.torch_operations))

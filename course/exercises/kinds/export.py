@@ -38,7 +38,7 @@ class ExportCall:
     """A call of the exported function, and what the driver must be handed."""
 
     values: Mapping[str, PlainValue]
-    """By argument; a tensor as `tensor` makes it."""
+    """argument -> its value; a tensor as `tensor` makes it"""
     grid: tuple[int, int, int]
     promises: frozenset[str] = frozenset()
     """The arguments that the variant which is taken must be promised something of."""
@@ -71,9 +71,9 @@ class ExportExercise(Question):
     because: str
     """Said to a right answer."""
     signature: str = ""
-    """Where a grid is asked for."""
+    """The signature that is exported where a grid is asked for."""
     grid: str = ""
-    """Where it is not."""
+    """The grid that is exported where signatures are asked for."""
     constants: dict[str, int] = field(default_factory=dict)
     """The value of each argument that must be constant."""
     may_be_constant: dict[str, int] = field(default_factory=dict)
