@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+import msgspec
+
 from course import MODE
 from course.exercises.kinds import CodeExercise, GluonExercise, LauncherExercise, TensorFunction
 from course.exercises.registry import code_exercise
@@ -103,10 +105,10 @@ def compile_answer(exercise_id: str, source: Source, cases: int | None = None) -
 @runs_in("compile", prepare=_prepare)
 def compile_seen(exercise_id: str, source: Source, launches: bytes) -> Tried:
     """Compile launches that the interpreter saw the answer make, for `TARGET`."""
-    from .seen_launches import unpacked
+    from .seen_launches import SeenLaunch  # a session does not load it
 
     def launch() -> None:
-        for each in unpacked(launches):
+        for each in msgspec.msgpack.decode(launches, type=list[SeenLaunch]):
             source.load()  # a kernel that a function has made comes in its place
             each.compile()
 
@@ -148,7 +150,7 @@ def run_answer(exercise_id: str, source: Source) -> Tried:
     function = exercise.function(source.load())
     is_tuned = isinstance(exercise, LauncherExercise) and exercise.trials > 0
     untimed = UNTIMED if MODE.interpreting and is_tuned else ""
-    from .seen_launches import launches_seen, packed
+    from .seen_launches import launches_seen
 
     with launches_seen() as seen:
         cases, outcomes, reach = _outcomes(exercise, function)
@@ -168,7 +170,7 @@ def run_answer(exercise_id: str, source: Source) -> Tried:
     if file := next((launch.of_the_course for launch in seen if launch.of_the_course), ""):
         reason = f"{file} has the kernel that it launches: write your own."
         return Tried(wrong("the course's kernel", reason))
-    return replace(_nothing_wrong(outcomes, untimed), launches=packed(seen))
+    return replace(_nothing_wrong(outcomes, untimed), launches=msgspec.msgpack.encode(seen))
 
 
 def _nothing_wrong(outcomes: tuple[CaseOutcome, ...], untimed: str) -> Tried:
