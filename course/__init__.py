@@ -34,7 +34,7 @@ except CourseError as error:
 # name -> the module that holds it, and what it is called there (nothing: the module itself)
 _LAZY = {
     "aot": ("course.aot", None),
-    "apart": ("course.isolate.isolated", "apart"),
+    "apart": ("course.isolate.apart", "apart"),
     "attention_power": ("course.benching.profiles", "attention_power"),
     "attention_timeline": ("course.benching.attention_timeline", "attention_timeline"),
     "bench": ("course.benching.api", "bench"),

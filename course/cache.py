@@ -16,21 +16,21 @@ from .files import make_private
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Where the course caches: $COURSE_CACHE, else $XDG_CACHE_HOME/triton-course, else
     ~/.cache/triton-course."""
-    if environ.get("COURSE_CACHE"):
-        return Path(os.path.expanduser(environ["COURSE_CACHE"])).absolute()
-    base = environ.get("XDG_CACHE_HOME") or os.path.join(
-        environ.get("HOME") or os.path.expanduser("~"), ".cache"
-    )
-    return Path(base).absolute() / "triton-course"
+    return _folder("COURSE_CACHE", "XDG_CACHE_HOME", ".cache", environ)
 
 
 def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Where the course keeps what is the reader's own: $COURSE_DATA, else
     $XDG_DATA_HOME/triton-course, else ~/.local/share/triton-course."""
-    if environ.get("COURSE_DATA"):
-        return Path(environ["COURSE_DATA"]).expanduser().absolute()
-    base = environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(base).absolute() / "triton-course"
+    return _folder("COURSE_DATA", "XDG_DATA_HOME", ".local/share", environ)
+
+
+def _folder(own: str, variable: str, in_home: str, environ: Mapping[str, str]) -> Path:
+    """The folder that the variable `own` names, else the course's in a user's folder."""
+    if environ.get(own):
+        return Path(os.path.expanduser(environ[own])).absolute()
+    home = Path(environ.get("HOME") or Path.home())
+    return Path(environ.get(variable) or home / in_home).absolute() / "triton-course"
 
 
 def private_folder(folder: Path) -> Path:

@@ -7,8 +7,8 @@ import shutil
 from .errors import CourseError
 
 PROGRAMS = {"C": ("cc", "gcc", "clang"), "C++": ("g++", "c++", "clang++")}
-VARIABLES = {"C": "CC", "C++": "CXX"}
-PACKAGES = {"C": "gcc", "C++": "g++"}
+NAMES = {"C": ("CC", "gcc"), "C++": ("CXX", "g++")}
+"""language -> (the variable that names its compiler, the package that brings one)"""
 
 
 def compiler_command(language: str = "C") -> list[str]:
@@ -16,7 +16,7 @@ def compiler_command(language: str = "C") -> list[str]:
 
     Raises CourseError if the variable is no command or names no program, or if there is no program.
     """
-    variable, programs = VARIABLES[language], PROGRAMS[language]
+    (variable, package), programs = NAMES[language], PROGRAMS[language]
     text = os.environ.get(variable, "")
     try:
         command = shlex.split(text)
@@ -31,6 +31,6 @@ def compiler_command(language: str = "C") -> list[str]:
     if not installed:
         raise CourseError(
             f"There is no {language} compiler ({', '.join(programs[:-1])} or {programs[-1]}): "
-            f"install one, as with `apt-get install {PACKAGES[language]}`, or set ${variable}."
+            f"install one, as with `apt-get install {package}`, or set ${variable}."
         )
     return installed

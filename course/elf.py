@@ -7,7 +7,7 @@ NO_BITS = 8
 
 
 def sections(code: bytes) -> dict[str, bytes]:
-    """By name the sections of a 64-bit ELF file.
+    """name -> section, of a 64-bit ELF file.
 
     Raises KeyError where it is none, struct.error where its end is missing, and IndexError or
     ValueError where it is damaged.

@@ -1,19 +1,29 @@
 """Names for what types cannot say: what a function takes or returns where anything may stand."""
 
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Hashable
+from typing import Any, Protocol
 
 Function = Callable[..., Any]
 
-Kernel = Any
-"""A function under @triton.jit, to be compiled or interpreted, tuned, or with heuristics."""
+
+class Kernel(Hashable, Protocol):
+    """A function under @triton.jit, to be compiled or interpreted, tuned, or with heuristics."""
+
+    __name__: str
+    fn: Any
+    """What it was made of: a Python function, or the kernel that is tuned."""
+    params: list[Any]
+    """Triton's own descriptions of its parameters."""
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]: ...
+
 
 AnyValue = Any
 """What a launch is given or a kernel computes: a tensor, a number, a text, a tuple, a constant."""
 
 AnyValues = dict[str, AnyValue]
-"""AnyValues by the names of parameters, options or variables."""
+"""name of a parameter, an option or a variable -> its value"""
 
 
 def kind_of(value: AnyValue) -> str:

@@ -39,7 +39,7 @@ Headers = Exported | str | Path
 
 
 def export(
-    kernel: Kernel,
+    kernel: Kernel | str,
     variants: str | Variant | Sequence[str | Variant],
     grid: str,
     name: str,

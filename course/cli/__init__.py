@@ -266,13 +266,14 @@ def notebooks(
 ) -> None:
     """Derive notebooks/ from solutions/ and run them in CPU mode."""
     from course.lessons import notebooks
+    from course.lessons.source import lesson_sources, lessons_named
 
     if minutes:
         from course.lessons.minutes import report
 
         print("\n\n".join(report(lessons or [])))
         return
-    notebooks.sources_of(lessons or [])  # a number that is no lesson's is refused
+    lessons_named(lessons or [], lesson_sources())  # a number that is no lesson's is refused
     if check:
         _exit_with(notebooks.out_of_sync(), "notebooks/ agrees with solutions/.")
     need_checkout("course notebooks")

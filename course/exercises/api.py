@@ -6,18 +6,16 @@ from course.errors import CourseError
 from course.lessons.statements import statement_of
 
 from . import learner
-from .diagnosis import Diagnosis
-from .kinds import Answer, Code, Registration
 from .registry import find
 from .result import NO_TRY, Checked
 
 _shown_hints: dict[str, int] = {}
-"""How many hints to each exercise this session has shown."""
+"""exercise -> how many hints to it this session has shown"""
 _checked_to_do: set[str] = set()
 """The exercises of which this session has checked a stub."""
 
 
-def check(exercise_id: str, answer: Answer) -> Checked:
+def check(exercise_id: str, answer: object) -> Checked:
     """Judge `answer` to the exercise of this id, as check("01.2", my_kernel).
 
     answer: what the exercise asks for: a kernel, a launcher, a number, a letter or a text. None and
@@ -25,22 +23,8 @@ def check(exercise_id: str, answer: Answer) -> Checked:
     Raises CourseError where there is no such exercise.
     """
     exercise = find(exercise_id)
-    if answer is None or answer is ...:
-        checked = Checked(exercise.id, "to do")
-    elif isinstance(exercise, Code):
-        from .check_code import check_code  # it loads the compiler's and the interpreter's side
-
-        checked = check_code(exercise, answer)
-    elif isinstance(exercise, Diagnosis):
-        from .check_diagnosis import check_diagnosis
-
-        checked = check_diagnosis(exercise, answer)
-    elif isinstance(exercise, Registration):
-        from .check_registration import check_registration
-
-        checked = check_registration(exercise, answer)
-    else:
-        checked = Checked(exercise.id, *exercise.judge(answer))
+    is_empty = answer is None or answer is ...
+    checked = Checked(exercise.id, "to do") if is_empty else exercise.check(answer)
     if checked.verdict == "to do":
         return _again(checked)
     if checked.verdict not in NO_TRY:

@@ -1,15 +1,18 @@
 """`course check`: run a reader's notebook, and gather what its checks say."""
 
+import contextlib
 import os
 import subprocess
 import tempfile
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from course.errors import CourseError
+from course.lessons.source import WORK
 from course.lessons.statements import statements
-from course.lessons.workspace import WORK
 from course.progress_bar import track
 
 from .result import MIME
@@ -22,7 +25,7 @@ CELL_TIMEOUT_S = 600
 
 
 @dataclass(frozen=True)
-class Row:
+class NotebookCheck:
     """What one check of a notebook gave."""
 
     exercise: str
@@ -40,15 +43,13 @@ def notebook_of(lesson: str, work: Path = WORK) -> Path:
             raise CourseError(f"There is no notebook {path}.")
         return path
     copies = sorted(work.glob(f"{lesson:0>2}-*.ipynb")) if lesson.isdigit() else []
-    for path in copies:
-        if ".kept-" not in path.name:
-            return path
-    raise CourseError(
-        f"There is no lesson {lesson!r} in {work}: `course lab` puts the lessons there."
-    )
+    if own := [path for path in copies if ".kept-" not in path.name]:
+        return own[0]
+    there = "`course lab` puts the lessons there"
+    raise CourseError(f"There is no lesson {lesson!r} in {work}: {there}.")
 
 
-def grade(lesson: str) -> tuple[str, list[Row]]:
+def grade(lesson: str) -> tuple[str, list[NotebookCheck]]:
     """The path of the notebook that a lesson or a path names, and what its checks gave."""
     try:
         path = notebook_of(lesson)
@@ -57,7 +58,7 @@ def grade(lesson: str) -> tuple[str, list[Row]]:
     return str(path), grade_notebook(path)
 
 
-def grade_notebook(path: Path) -> list[Row]:
+def grade_notebook(path: Path) -> list[NotebookCheck]:
     """Run a notebook, in this mode, and return what its checks gave. The file is not changed.
 
     Checks count for this learner's progress in the copies in work/ alone; others may be somebody
@@ -76,34 +77,27 @@ def grade_notebook(path: Path) -> list[Row]:
     problem = _run(notebook, path)
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     shown = [output["data"][MIME] for output in outputs if MIME in output.get("data", {})]
-    rows = [Row(**content) for content in shown if _is_row(content)]
+    rows = []
+    for content in shown:
+        with contextlib.suppress(msgspec.ValidationError):  # any cell may show one of this type
+            rows.append(msgspec.convert(content, NotebookCheck))
     if len(rows) < len(shown) and not problem:
         by_hand = "shows a result that `check` did not give"
         problem = f"{path} {by_hand}: take out the cell that makes it."
     return [*rows, *_missing(path, rows), *([_error(problem)] if problem else [])]
 
 
-def all_right(rows: list[Row]) -> bool:
+def all_right(rows: list[NotebookCheck]) -> bool:
     """Whether a notebook's checks are right in every core exercise, and none is missing."""
     counts = {exercise.id for exercise in statements().values() if exercise.core} | {""}
     return bool(rows) and all(row.verdict == "right" for row in rows if row.exercise in counts)
 
 
-def _error(problem: str) -> Row:
-    return Row("", "error", problem)
+def _error(problem: str) -> NotebookCheck:
+    return NotebookCheck("", "error", problem)
 
 
-def _is_row(content: object) -> bool:
-    """Whether an output is what a check gives: any cell may show something of the same type."""
-    names = {field.name for field in fields(Row)}
-    return (
-        isinstance(content, dict)
-        and set(content) == names
-        and all(isinstance(value, str) for value in content.values())
-    )
-
-
-def _missing(path: Path, rows: list[Row]) -> list[Row]:
+def _missing(path: Path, rows: list[NotebookCheck]) -> list[NotebookCheck]:
     """The core exercises without a check: of the lesson that the file is named after, or else of
     the lessons that it checks."""
     checked = {row.exercise for row in rows}
@@ -112,7 +106,7 @@ def _missing(path: Path, rows: list[Row]) -> list[Row]:
     lessons = named or {exercise[:2] for exercise in checked}
     why = "Its check did not run: the cell is gone, or it failed."
     return [
-        Row(exercise, "missing", f"{exercise}: missing. {why}")
+        NotebookCheck(exercise, "missing", f"{exercise}: missing. {why}")
         for exercise in core
         if exercise[:2] in lessons and exercise not in checked
     ]

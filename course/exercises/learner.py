@@ -27,14 +27,14 @@ class History(msgspec.Struct, forbid_unknown_fields=True):
     """One learner's history with one exercise."""
 
     tries: int = 0
-    """Checks of an answer; a stub is none."""
+    """Checks of an answer; a stub does not count."""
     verdict: str = ""
     """The last one."""
     hints: int = 0
     first_right: str = ""
     """When it was first right, in UTC; empty before."""
     mistakes: dict[str, int] = {}
-    """How often each usual mistake was made, by its name in `course/exercises/answers/`."""
+    """name of a usual mistake, in `course/exercises/answers/` -> how often it was made"""
     first_try: str = ""
     """When it was first checked, in UTC; empty before, and in older histories."""
 
@@ -53,8 +53,7 @@ def work_folder() -> Path | None:
         here = Path.cwd()
     except FileNotFoundError:  # the session's folder is gone
         here = WORK
-    around = (folder for folder in (here, *here.parents) if (folder / ORIGINS).is_file())
-    work = next(around, WORK)
+    work = next((each for each in (here, *here.parents) if (each / ORIGINS).is_file()), WORK)
     can_keep = os.access(work, os.W_OK) or (work / f".{RECORD}").exists()
     return work if work.is_dir() and can_keep else None
 

@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass
 from itertools import groupby
 
-from course.lessons.statements import statements
+from course.lessons.statements import Statement, statements
 
 from . import learner
 
@@ -53,22 +53,15 @@ class Progress:
 def progress() -> Progress:
     """This learner's standing. Raises CourseError where the history cannot be read."""
     history = learner.tried()
-    standings = []
-    for exercise in statements().values():
-        entry = history.get(exercise.id, learner.History())
-        standings.append(
-            Standing(
-                exercise.id,
-                exercise.title,
-                exercise.core,
-                right=bool(entry.first_right),
-                last_verdict=entry.verdict,
-                tries=entry.tries,
-                hints=entry.hints,
-                first_right=entry.first_right,
-            )
-        )
-    return Progress(_user(), standings)
+
+    def standing(of: Statement) -> Standing:
+        entry = history.get(of.id, learner.History())
+        return Standing(
+            of.id, of.title, of.core, bool(entry.first_right), entry.verdict, entry.tries,
+            entry.hints, entry.first_right,
+        )  # fmt: skip
+
+    return Progress(_user(), list(map(standing, statements().values())))
 
 
 def _user() -> str:

@@ -5,23 +5,22 @@ from pathlib import Path
 
 from course.errors import CourseError
 
-from .diagnosis import Diagnosis
-from .kinds import Code, Question, Registration
+from .kinds import CodeExercise, DiagnosisExercise, Question, RegistrationExercise
 
-Exercise = Code | Diagnosis | Registration | Question
+AnyExercise = CodeExercise | DiagnosisExercise | RegistrationExercise | Question
 
 LESSONS = Path(__file__).parent / "lessons"
 
 
-def exercises() -> dict[str, Exercise]:
+def exercises() -> dict[str, AnyExercise]:
     """All exercises of the course by id, in the order of the lessons."""
-    by_id: dict[str, Exercise] = {}
+    by_id: dict[str, AnyExercise] = {}
     for path in sorted(LESSONS.glob("lesson_*.py")):
         by_id |= lesson_exercises(path.stem.removeprefix("lesson_"))
     return by_id
 
 
-def lesson_exercises(lesson: str) -> dict[str, Exercise]:
+def lesson_exercises(lesson: str) -> dict[str, AnyExercise]:
     """The exercises of a lesson, as "01", by id and in the lesson's order; empty for an unknown
     one."""
     if not (LESSONS / f"lesson_{lesson}.py").is_file():
@@ -30,7 +29,7 @@ def lesson_exercises(lesson: str) -> dict[str, Exercise]:
     return {exercise.id: exercise for exercise in module.EXERCISES}
 
 
-def find(exercise_id: str) -> Exercise:
+def find(exercise_id: str) -> AnyExercise:
     """The exercise of this id, as "01.2" or "1.2". Raises CourseError for an unknown one."""
     lesson, _, number = str(exercise_id).strip().partition(".")
     lesson = lesson.zfill(2)
@@ -42,9 +41,9 @@ def find(exercise_id: str) -> Exercise:
     raise CourseError(f"There is no exercise {exercise_id!r}: there is {listed}.")
 
 
-def code_exercise(exercise_id: str) -> Code:
+def code_exercise(exercise_id: str) -> CodeExercise:
     """The exercise of this id, which asks for code, or the part of it that does."""
     exercise = find(exercise_id)
-    code = exercise.mended if isinstance(exercise, Diagnosis) else exercise
-    assert isinstance(code, Code)
+    code = exercise.mended if isinstance(exercise, DiagnosisExercise) else exercise
+    assert isinstance(code, CodeExercise)
     return code

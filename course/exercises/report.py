@@ -15,7 +15,7 @@ NAME = "report.json"
 
 
 @dataclass(frozen=True)
-class Row:
+class TriedExercise:
     """One exercise that was tried, or of which a hint was read."""
 
     exercise: str
@@ -30,45 +30,46 @@ class Row:
     right_min: float | None
     """When it was first right, in minutes after the same moment; None before."""
 
+    def __str__(self) -> str:
+        first, right = (
+            "" if minutes is None else f"{minutes:.0f} min"
+            for minutes in (self.first_try_min, self.right_min)
+        )
+        counts = f"{self.exercise:10}{self.tries:>6}{self.hints:>6}"
+        return f"{counts}{first:>11}{right:>13}  {self.verdict}"
+
 
 @dataclass(frozen=True)
-class Report:
+class LearnerReport:
     """What is handed over. No name, no code, no answer and no time of day is in it."""
 
     seat: str
     """What the learner calls it; empty if nothing was given."""
     mode: str
-    exercises: list[Row]
+    exercises: list[TriedExercise]
 
     def __str__(self) -> str:
-        head = (
-            f"{'exercise':10}{'tries':>6}{'hints':>6}{'first try':>11}{'right after':>13}  verdict"
-        )
-        return "\n".join([head, *map(_line, self.exercises)])
+        head = "exercise   tries hints  first try  right after  verdict"
+        return "\n".join([head, *map(str, self.exercises)])
 
 
-def report(seat: str = "") -> Report:
+def report(seat: str = "") -> LearnerReport:
     """This learner's report. Raises CourseError where the history cannot be read."""
     history = learner.tried()
     times = [time for entry in history.values() for time in (entry.first_try, entry.first_right)]
     start = min(filter(None, times), default="")
     rows = [
-        Row(
-            exercise.id,
-            exercise.core,
-            entry.tries,
-            entry.hints,
-            entry.verdict,
-            _minutes(start, entry.first_try),
-            _minutes(start, entry.first_right),
+        TriedExercise(
+            *(exercise.id, exercise.core, entry.tries, entry.hints, entry.verdict),
+            *(_minutes(start, moment) for moment in (entry.first_try, entry.first_right)),
         )
         for exercise in statements().values()
         if (entry := history.get(exercise.id))
     ]
-    return Report(seat, MODE.name, rows)
+    return LearnerReport(seat, MODE.name, rows)
 
 
-def write(handed_over: Report) -> Path:
+def write(handed_over: LearnerReport) -> Path:
     """Write the report as JSON into the work folder, or where there is none into the current one;
     return the file's path. Raises CourseError where that cannot be done."""
     file = (learner.work_folder() or Path.cwd()) / NAME
@@ -80,17 +81,5 @@ def _minutes(start: str, moment: str) -> float | None:
     """Minutes between two moments in UTC; None where the later one never came."""
     if not moment:
         return None
-    return round((_time(moment) - _time(start)).total_seconds() / 60, 1)
-
-
-def _time(moment: str) -> datetime:
-    return datetime.fromisoformat(moment)
-
-
-def _line(row: Row) -> str:
-    first, right = _cell(row.first_try_min), _cell(row.right_min)
-    return f"{row.exercise:10}{row.tries:>6}{row.hints:>6}{first:>11}{right:>13}  {row.verdict}"
-
-
-def _cell(minutes: float | None) -> str:
-    return "" if minutes is None else f"{minutes:.0f} min"
+    passed = datetime.fromisoformat(moment) - datetime.fromisoformat(start)
+    return round(passed.total_seconds() / 60, 1)

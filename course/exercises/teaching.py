@@ -22,11 +22,7 @@ FOLDER = ROOT / "docs" / "teaching"
 NOTES = FOLDER / "sections.toml"
 PLANS = FOLDER / "plans.md"
 WRITTEN = "<!-- `course teaching` writes this page: change the lesson or sections.toml. -->"
-MISTAKES = (
-    "",
-    "| usual wrong answer | `check` says | what they believe, and what to say |",
-    "|---|---|---|",
-)
+MISTAKES = ("usual wrong answer", "`check` says", "what they believe, and what to say")
 ROUTES = {"three hours": "Half a day", "one day": "A day"}
 """The routes of lesson 00, and what a workshop on each is called."""
 
@@ -77,7 +73,7 @@ def pages() -> dict[Path, str]:
 
 def write() -> list[Path]:
     """Write the pages that differ from what they must be; return their paths."""
-    changed = {path: text for path, text in pages().items() if _differs(path, text)}
+    changed = _outdated()
     for path, text in changed.items():
         write_whole(path, text)
     return list(changed)
@@ -85,11 +81,8 @@ def write() -> list[Path]:
 
 def problems() -> list[str]:
     """Which pages are not what the lessons give, in sentences."""
-    return [
-        f"{path.relative_to(ROOT)} is out of date: run `course teaching`."
-        for path, text in pages().items()
-        if _differs(path, text)
-    ]
+    again = "is out of date: run `course teaching`."
+    return [f"{path.relative_to(ROOT)} {again}" for path in _outdated()]
 
 
 def lost_notes() -> list[str]:
@@ -121,8 +114,13 @@ def read_notes(path: Path = NOTES) -> dict[str, dict[str, Note]]:
         ) from error
 
 
-def _differs(path: Path, text: str) -> bool:
-    return not path.exists() or path.read_text() != text
+def _outdated() -> dict[Path, str]:
+    """path -> what must stand there, and does not"""
+    return {
+        path: text
+        for path, text in pages().items()
+        if not path.exists() or path.read_text() != text
+    }
 
 
 def _taught(source: Path) -> Taught:
@@ -142,8 +140,7 @@ def _page(lesson: Taught, notes: dict[str, Note]) -> Iterator[str]:
         "whom this is new; a section's are without its stretch exercises."
     )
     yield from ("", "## Sections", "")
-    yield "| section | minutes | routes | why it is here | what may be skipped |"
-    yield "|---|---|---|---|---|"
+    yield from _head("section", "minutes", "routes", "why it is here", "what may be skipped")
     for section in lesson.sections:
         note = notes.get(section.title, Note("", ""))
         cells = (section.title, str(rounded(section.core)), section.routes or "all")
@@ -158,10 +155,16 @@ def _page(lesson: Taught, notes: dict[str, Note]) -> Iterator[str]:
             f"{kind}, about {rounded(time.minutes)} minutes{lines}, {len(statement.hints)} hints, "
             f"in *{time.section.title}*."
         )
-        yield from MISTAKES
+        yield ""
+        yield from _head(*MISTAKES)
         for mistake in mistakes(exercise):
             says = f"{mistake.verdict}: … {mistake.says} …" if mistake.says else mistake.verdict
             yield _row(mistake.name, says, mistake.means)
+
+
+def _head(*columns: str) -> tuple[str, str]:
+    """The two lines with which a Markdown table begins."""
+    return _row(*columns), "|" + "---|" * len(columns)
 
 
 def _row(*cells: str) -> str:
@@ -187,19 +190,17 @@ def _plans(lessons: list[Taught]) -> Iterator[str]:
         ]
         total = sum(rounded(section.core) for _, section in rows)
         yield from ("", f"## {name}: the route *{route}*, about {_hours(total)}", "")
-        yield "| from | lesson | section | minutes | core exercises |"
-        yield "|---|---|---|---|---|"
+        yield from _head("from", "lesson", "section", "minutes", "core exercises")
         yield from _plan_rows(rows)
     yield from ("", "## Everything: the route *all*, for a term or a reading group", "")
-    yield "| lesson | sittings | minutes of core | minutes of stretch | core exercises |"
-    yield "|---|---|---|---|---|"
+    columns = "sittings", "minutes of core", "minutes of stretch", "core exercises"
+    yield from _head("lesson", *columns)
     for lesson in lessons:
         core = sum(rounded(section.core) for section in lesson.sections)
         stretch = sum(section.stretch for section in lesson.sections)
         sittings = max(section.sitting for section in lesson.sections)
-        stretches = rounded(stretch) if stretch else 0
-        numbers = map(str, (sittings, core, stretches, len(lesson.core)))
-        yield _row(lesson.title, *numbers)
+        numbers = sittings, core, rounded(stretch) if stretch else 0, len(lesson.core)
+        yield _row(lesson.title, *map(str, numbers))
 
 
 def _plan_rows(rows: list[tuple[Taught, Section]]) -> Iterator[str]:

@@ -9,7 +9,7 @@ registers_of.ended(kernel, "sm_90")     # how the child ended
 """
 
 from .border import ChildError, runs_in
-from .ended import Ended, Kind
+from .ended import ChildKind, Ended
 from .pool import UnreadableError, cancel, warm
 
-__all__ = ["ChildError", "Ended", "Kind", "UnreadableError", "cancel", "runs_in", "warm"]
+__all__ = ["ChildError", "ChildKind", "Ended", "UnreadableError", "cancel", "runs_in", "warm"]

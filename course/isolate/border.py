@@ -8,7 +8,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from course.errors import CourseError
 
-from .ended import Ended, Kind
+from .ended import ChildKind, Ended
 from .pool import call
 
 P = ParamSpec("P")
@@ -33,15 +33,15 @@ class InChild(Generic[P, R]):
     def __init__(
         self,
         function: Callable[P, R],
-        kind: Kind,
+        kind: ChildKind,
         timeout_s: float,
-        prepare: Callable[[], None] | None,
+        prepare: Callable[[], None] | None = None,
+        memory_bytes: int | None = None,
     ) -> None:
         functools.update_wrapper(self, function)
         self.here = function
         """The function itself, in this process."""
-        self.kind: Kind = kind
-        self.timeout_s = timeout_s
+        self.kind, self.timeout_s, self.memory_bytes = kind, timeout_s, memory_bytes
         self.prepare = prepare
         """What a worker does once, before it runs the function for the first time."""
 
@@ -50,36 +50,35 @@ class InChild(Generic[P, R]):
         end."""
         if os.environ.get("COURSE_CHILD") == self.kind:
             return self.here(*args, **kwargs)
-        ended = self.ended(*args, **kwargs)  # type: ignore[arg-type]
+        ended = self.ended(*args, **kwargs)
         if ended.error is not None:
             raise ended.error
         if ended.how != "finished":
-            name = self.__name__.replace("_", " ").strip()  # type: ignore[attr-defined]
+            name = self.here.__name__.replace("_", " ").strip()
             raise ChildError(f"{ended.sentence(f'The process for {name!r}')}.", ended)
         return ended.value  # type: ignore[return-value]
 
-    def ended(
-        self,
-        *args: object,
-        kind: Kind | None = None,
-        timeout_s: float | None = None,
-        memory_bytes: int | None = None,
-        **kwargs: object,
-    ) -> Ended[R]:
-        """Run the function in a child, and say how that ended. For the limits see `pool.call`."""
+    def within(
+        self, *, kind: ChildKind, timeout_s: float, memory_bytes: int | None = None
+    ) -> "InChild[P, R]":
+        """The same function in a child of this kind and within these limits: see `pool.call`."""
+        return InChild(self.here, kind, timeout_s, self.prepare, memory_bytes)
+
+    def ended(self, *args: P.args, **kwargs: P.kwargs) -> Ended[R]:
+        """Run the function in a child, and say how that ended."""
         bound = inspect.signature(self.here).bind(*args, **kwargs)
         bound.apply_defaults()
         return call(
             self.here,
             *bound.args,
-            kind=kind or self.kind,
-            timeout_s=timeout_s or self.timeout_s,
-            memory_bytes=memory_bytes,
+            kind=self.kind,
+            timeout_s=self.timeout_s,
+            memory_bytes=self.memory_bytes,
         )
 
 
 def runs_in(
-    kind: Kind, *, timeout_s: float = 60, prepare: Callable[[], None] | None = None
+    kind: ChildKind, *, timeout_s: float = 60, prepare: Callable[[], None] | None = None
 ) -> Callable[[Callable[P, R]], InChild[P, R]]:
     """Decorate a function that runs in a child of this kind. See `InChild`.
 

@@ -10,14 +10,14 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from .ended import Ended, How, Kind
-from .environment import child_environment
+from .ended import ChildKind, Ended, How
+from .pool import child_environment
 
 
-def run_source(source: str, kind: Kind | None = None, timeout_s: float = 60) -> Ended[None]:
+def run_source(source: str, kind: ChildKind | None = None, timeout_s: float = 60) -> Ended[None]:
     """Run `source`, the text of a Python module, as a script in a fresh process.
 
-    kind: None chooses the mode anew, which comes to the same as here.
+    kind: None: the child chooses its mode itself, and arrives at this process's.
     The text is kept in a file for as long as the child runs, since Triton reads kernels from their
     files. At `timeout_s` seconds the child and what it started are killed.
     """

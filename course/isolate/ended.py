@@ -6,7 +6,7 @@ from typing import Generic, Literal, TypeVar
 
 from course.errors import CourseError
 
-Kind = Literal["compile", "interpret", "launch"]
+ChildKind = Literal["compile", "interpret", "launch"]
 """What a child does with kernels: compile only, interpret only, or launch on the GPU."""
 
 How = Literal["finished", "failed", "crashed", "out of time", "out of memory"]

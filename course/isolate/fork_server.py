@@ -25,10 +25,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from .descendants import Descendants
-from .ended import How
-from .messages import Answer, Task, call_packed, receive, send
+from .ended import Ended, How
+from .messages import Reply, Task, call_packed, receive, send
 from .preloaded import Preloaded, imported_since
-from .task_limits import POLL_S, Limits, Stop
+from .task_limits import POLL_S, Overrun, TaskLimits
 
 MOST_OUTPUT_BYTES = 200_000
 """Kept of stdout and of stderr each; what comes after is read and dropped."""
@@ -54,10 +54,10 @@ def serve(control: socket.socket, idle_s: float) -> None:
         _prepare(task.function)
         environ = dict(task.environ)
         with _own_folder(task.environ):
-            answer, imported = _run(task, control)
-        if answer is None:
+            reply, imported = _run(task, control)
+        if reply is None:
             return
-        send(control, answer)
+        send(control, reply)
         preloaded.load(imported, environ, task.path)
 
 
@@ -92,10 +92,10 @@ def _function(name: str) -> Any:
     return getattr(importlib.import_module(module), qualified)
 
 
-def _run(task: Task, control: socket.socket) -> tuple[Answer | None, list[str]]:
+def _run(task: Task, control: socket.socket) -> tuple[Reply | None, list[str]]:
     """Do the task in a fork: its answer, and the modules that it has imported and the worker may.
 
-    The answer is None if the parent has hung up meanwhile.
+    The reply is None if the parent has hung up meanwhile.
     """
     pipes = {name: os.pipe() for name in ("stdout", "stderr", "value")}
     stamp = secrets.token_hex(16).encode()
@@ -113,7 +113,7 @@ def _run(task: Task, control: socket.socket) -> tuple[Answer | None, list[str]]:
     readers = {read_end: name for name, (read_end, _) in pipes.items()}
     ended = os.pidfd_open(pid)
     try:
-        stop = _watch(ended, control, readers, streams, Limits(task, descendants, start))
+        stop = _watch(ended, control, readers, streams, TaskLimits(task, descendants, start))
     except HungUpError:
         return None, []
     finally:
@@ -134,18 +134,14 @@ def _run(task: Task, control: socket.socket) -> tuple[Answer | None, list[str]]:
     # Between two stamps: what else was written to this pipe is not from `_do`.
     value, end, imported = streams["value"].partition(stamp)[2].partition(stamp)
     whole = bool(end) and code == 0 and stop is None
-    how: How = stop.how if stop else "finished" if whole else "crashed" if code < 0 else "failed"
-    answer = Answer(
-        how=how,
-        code=code,
-        stdout=streams["stdout"].decode(errors="replace"),
-        stderr=streams["stderr"].decode(errors="replace"),
-        seconds=time.monotonic() - start,
-        stopped=stop.stopped if stop else "",
-        starved=stop.starved if stop else False,
-        outcome=bytes(value) if whole else b"",
-    )
-    return answer, imported.decode(errors="replace").split() if whole else []
+    by_itself: How = "finished" if whole else "crashed" if code < 0 else "failed"
+    how, stopped, starved = stop or Overrun(by_itself, "")
+    out, err = (streams[name].decode(errors="replace") for name in ("stdout", "stderr"))
+    seconds = time.monotonic() - start
+    task_ended = Ended[None](how, code, out, err, seconds, stopped=stopped, starved=starved)
+    if not whole:
+        return Reply(task_ended, b""), []
+    return Reply(task_ended, bytes(value)), imported.decode(errors="replace").split()
 
 
 class HungUpError(Exception):
@@ -153,8 +149,12 @@ class HungUpError(Exception):
 
 
 def _watch(
-    ended: int, control: socket.socket, readers: dict[int, str], streams: Streams, limits: Limits
-) -> Stop | None:
+    ended: int,
+    control: socket.socket,
+    readers: dict[int, str],
+    streams: Streams,
+    limits: TaskLimits,
+) -> Overrun | None:
     """Read what the task writes until it ends; why it must be killed, or None if it ended by
     itself.
 

@@ -152,9 +152,9 @@ class _Collection:
     imports: dict[str, None]
     """Import lines."""
     constants: dict[str, str]
-    """By name the line that sets it."""
+    """name -> the source line that sets it"""
     definitions: dict[str, Definition | None]
-    """By name; None for a function that is being collected."""
+    """name -> its definition; None for a function that is being collected"""
     values: AnyValues
     """What each name means."""
     kernels_as_text: bool

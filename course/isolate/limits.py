@@ -7,7 +7,7 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-from .ended import Kind
+from .ended import ChildKind
 
 MOST_CHILD_BYTES = 4 * 2**30
 LEAST_CHILD_BYTES = 2**30
@@ -32,7 +32,7 @@ def wall_s(timeout_s: float) -> float:
     return max(LEAST_WALL_S, 3 * timeout_s) * max(1.0, 2 / cores())
 
 
-def asleep_s(kind: Kind) -> float:
+def asleep_s(kind: ChildKind) -> float:
     """Seconds by the clock in which a child may only wait: one that launches waits for the GPU."""
     return math.inf if kind == "launch" else MOST_ASLEEP_S
 

@@ -9,7 +9,7 @@ import msgspec
 from course.errors import CourseError
 from course.type_names import Function
 
-from .ended import How
+from .ended import Ended
 
 LENGTH_BYTES = 8
 
@@ -34,21 +34,15 @@ class Task(msgspec.Struct, frozen=True):
     memory_bytes: int
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """How a task ended; the fields are those of `Ended`."""
+class Reply(msgspec.Struct, frozen=True):
+    """How a task ended."""
 
-    how: How
-    code: int
-    stdout: str
-    stderr: str
-    seconds: float
-    stopped: str = ""
-    starved: bool = False
-    outcome: bytes = b""
-    """An `Outcome`, packed; empty if the function did not come to its end."""
+    ended: Ended[None]
+    returned: bytes
+    """A `Returned`, packed; empty if the function did not come to its end."""
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class Returned(msgspec.Struct, frozen=True):
     """What came of a call: a value, or a CourseError that was raised."""
 
     value: msgspec.Raw = msgspec.Raw(b"\xc0")  # msgpack's None
@@ -83,28 +77,28 @@ def pack_arguments(arguments: tuple[Any, ...]) -> bytes:
 
 
 def call_packed(function: Function, packed: bytes) -> bytes:
-    """Call a function with packed arguments, as its type hints have them; its `Outcome`, packed.
+    """Call a function with packed arguments, as its type hints have them; its `Returned`, packed.
 
-    A CourseError that it raises is an outcome; any other exception is raised here.
+    A CourseError that it raises is an returned; any other exception is raised here.
     """
     arguments = msgspec.msgpack.decode(packed, type=list[msgspec.Raw])
     try:
         value = function(*map(_unpack, arguments, _parameter_types(function, len(arguments))))
-        outcome = Outcome(value=msgspec.Raw(msgspec.msgpack.encode(value)))
+        returned = Returned(value=msgspec.Raw(msgspec.msgpack.encode(value)))
     except CourseError as error:
-        outcome = Outcome(error=_raised(error))
-    return msgspec.msgpack.encode(outcome)
+        returned = Returned(error=_raised(error))
+    return msgspec.msgpack.encode(returned)
 
 
-def unpack_outcome(function: Function, packed: bytes) -> tuple[Any, CourseError | None]:
+def unpack_returned(function: Function, packed: bytes) -> tuple[Any, CourseError | None]:
     """What a function returned, as its type hints have it, or the CourseError that it raised.
 
     Raises msgspec.DecodeError if the bytes are neither.
     """
-    outcome = msgspec.msgpack.decode(packed, type=Outcome)
-    if outcome.error is not None:
-        return None, _error(outcome.error)
-    return _unpack(outcome.value, get_type_hints(function).get("return", Any)), None
+    returned = msgspec.msgpack.decode(packed, type=Returned)
+    if returned.error is not None:
+        return None, _error(returned.error)
+    return _unpack(returned.value, get_type_hints(function).get("return", Any)), None
 
 
 def _parameter_types(function: Function, count: int) -> list[Any]:

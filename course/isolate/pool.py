@@ -18,12 +18,12 @@ from typing import Any
 import msgspec
 
 from course.errors import CourseError
+from course.places import PACKED, content
 from course.type_names import AnyValue, Function
 
 from . import limits
-from .ended import Ended, How, Kind
-from .environment import child_environment, worker_environment
-from .messages import Answer, Task, pack_arguments, receive, send, unpack_outcome
+from .ended import ChildKind, Ended, How
+from .messages import Reply, Task, pack_arguments, receive, send, unpack_returned
 
 IDLE_S = 300
 """A worker that was not used for so long ends: PyTorch and Triton take 0.3 GB in each."""
@@ -35,10 +35,34 @@ POLL_S = 0.5
 """How often a call looks after its worker. An interrupt just before a wait is seen this late."""
 
 
+def child_environment(kind: ChildKind | None) -> dict[str, str]:
+    """The variables of this moment, for a child of a kind; with None it chooses its mode anew."""
+    environ = dict(os.environ)
+    environ.pop("COURSE_CHILD", None)
+    if kind is not None:
+        # Importing course in the child would otherwise choose the mode anew.
+        environ["COURSE_CHILD"] = kind
+        environ["TRITON_INTERPRET"] = "1" if kind == "interpret" else "0"
+    if not PACKED.is_dir():  # an installed course is found without
+        folders = [str(content()), environ.get("PYTHONPATH")]
+        environ["PYTHONPATH"] = os.pathsep.join(filter(None, folders))
+    return environ
+
+
+def worker_environment(kind: ChildKind) -> dict[str, str]:
+    """The variables of a worker of a kind, which its tasks do not change."""
+    environ = child_environment(kind)
+    if kind != "launch":
+        # Several threads that compute for one tensor wait for one another, and take more CPU time
+        # the busier the machine is.
+        environ["OMP_NUM_THREADS"] = "1"
+    return environ
+
+
 def call(
     function: Function,
     *args: AnyValue,
-    kind: Kind,
+    kind: ChildKind,
     timeout_s: float = 60,
     wall_s: float | None = None,
     asleep_s: float | None = None,
@@ -58,7 +82,7 @@ def call(
 
     At a limit the child is killed, and whatever it has started.
     """
-    ended, outcome = _worker(kind).call(
+    reply = _worker(kind).call(
         Task(
             function=f"{function.__module__}:{function.__qualname__}",
             arguments=pack_arguments(args),
@@ -71,18 +95,18 @@ def call(
             memory_bytes=limits.child_memory_bytes() if memory_bytes is None else memory_bytes,
         )
     )
-    if not outcome:
-        return ended
+    if not reply.returned:
+        return reply.ended
     try:
-        value, error = unpack_outcome(function, outcome)
+        value, error = unpack_returned(function, reply.returned)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         # It has changed what packs its value, or returns another type than it says.
-        return replace(ended, how="failed", error=UnreadableError(str(problem)))
+        return replace(reply.ended, how="failed", error=UnreadableError(str(problem)))
     how: How = "finished" if error is None else "failed"
-    return replace(ended, how=how, value=value, error=error)
+    return replace(reply.ended, how=how, value=value, error=error)
 
 
-def warm(*kinds: Kind) -> None:
+def warm(*kinds: ChildKind) -> None:
     """Start the workers of these kinds side by side, where they do not run yet, and go on.
 
     The next call of a kind finds its worker started, or waits for it.
@@ -91,7 +115,7 @@ def warm(*kinds: Kind) -> None:
         _worker(kind).start()
 
 
-def cancel(kind: Kind) -> None:
+def cancel(kind: ChildKind) -> None:
     """End the call of this kind that another thread waits for, which raises CourseError there."""
     if worker := _workers.pop((os.getpid(), kind), None):
         worker.cancel()
@@ -105,15 +129,15 @@ class Worker:
     """This process's end of one `fork_server`, which is started when it is first needed, and again
     when it has ended."""
 
-    def __init__(self, kind: Kind, idle_s: float = IDLE_S) -> None:
+    def __init__(self, kind: ChildKind, idle_s: float = IDLE_S) -> None:
         self.kind, self.idle_s = kind, idle_s
         self.process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._cancelled = False
         self._lock = threading.Lock()
 
-    def call(self, task: Task) -> tuple[Ended[Any], bytes]:
-        """How a task ended, and its packed `Outcome`, empty if there is none."""
+    def call(self, task: Task) -> Reply:
+        """How a task ended, and what it returned."""
         with self._lock:
             # Once more if it was there before: it may just have ended, being idle or killed by
             # somebody.
@@ -121,10 +145,8 @@ class Worker:
                 if self.process is None:
                     self._start()
                 patience_s = task.wall_s + limits.wall_s(START_S)
-                if not self._cancelled and (answer := self._ask(task, patience_s)):
-                    fields = msgspec.structs.asdict(answer)
-                    outcome = fields.pop("outcome")
-                    return Ended(**fields), outcome
+                if not self._cancelled and (reply := self._ask(task, patience_s)):
+                    return reply
                 errors = self._stop()
         if self._cancelled:
             raise CourseError(f"The helper process that is to {self.kind} kernels was interrupted.")
@@ -148,7 +170,7 @@ class Worker:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  it lives as long as the worker
         # -P: a triton.py in the current folder must not be taken for Triton.
         server = [sys.executable, "-P", "-m", "course.isolate.fork_server"]
-        self._socket, self._answers = ours, ours.makefile("rb")
+        self._socket, self._replies = ours, ours.makefile("rb")
         self.process = subprocess.Popen(
             [*server, str(theirs.fileno()), str(self.idle_s)],
             env=worker_environment(self.kind), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -156,8 +178,8 @@ class Worker:
         )  # fmt: skip
         theirs.close()
 
-    def _ask(self, task: Task, patience_s: float) -> Answer | None:
-        """The answer; None if the worker has ended."""
+    def _ask(self, task: Task, patience_s: float) -> Reply | None:
+        """The reply; None if the worker has ended."""
         assert self._socket is not None
         self._socket.settimeout(patience_s)  # the worker itself keeps the task's limits
         deadline = time.monotonic() + patience_s
@@ -169,8 +191,8 @@ class Worker:
                 self._wake()
                 if time.monotonic() > deadline:
                     return None
-            answer: Answer | None = receive(self._answers, Answer)
-            return answer
+            reply: Reply | None = receive(self._replies, Reply)
+            return reply
         except OSError:
             return None
         except BaseException:  # an interrupted cell must not leave its task behind
@@ -191,7 +213,7 @@ class Worker:
         stderr."""
         if self.process is None or self._socket is None:
             return ""
-        self._answers.close()
+        self._replies.close()
         self._socket.close()
         self.process.terminate()  # one that is still importing PyTorch has not heard that
         try:
@@ -216,10 +238,10 @@ class Worker:
             self._socket.shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]
 
 
-_workers: dict[tuple[int, Kind], Worker] = {}
+_workers: dict[tuple[int, ChildKind], Worker] = {}
 
 
-def _worker(kind: Kind) -> Worker:
+def _worker(kind: ChildKind) -> Worker:
     # By process: one that was forked from this one must not speak on this one's socket.
     return _workers.setdefault((os.getpid(), kind), Worker(kind))
 

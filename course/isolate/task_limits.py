@@ -15,7 +15,7 @@ AWAKE_S = 0.2
 """CPU time after which a task counts as awake again: a loop that sleeps takes less in 20 s."""
 
 
-class Stop(NamedTuple):
+class Overrun(NamedTuple):
     """Why a task was killed: the fields of `Ended` that say so."""
 
     how: How
@@ -23,7 +23,7 @@ class Stop(NamedTuple):
     starved: bool = False
 
 
-class Limits:
+class TaskLimits:
     """What a task may take. `over` is why one that takes more is stopped."""
 
     def __init__(self, task: Task, descendants: Descendants, start: float) -> None:
@@ -33,7 +33,7 @@ class Limits:
         self._awake_at, self._awake_computed_s = start, 0.0
         self._could_run = False
 
-    def over(self) -> Stop | None:
+    def over(self) -> Overrun | None:
         looked = time.monotonic()
         if looked < self.next_look:
             return None
@@ -42,24 +42,24 @@ class Limits:
         self.next_look = time.monotonic() + max(POLL_S, 4 * (time.monotonic() - looked))
         return stop
 
-    def _look(self, elapsed_s: float) -> Stop | None:
+    def _look(self, elapsed_s: float) -> Overrun | None:
         task, pids = self.task, self.descendants.pids()
         if len(pids) > MOST_PROCESSES:
-            return Stop("out of memory", f"at {MOST_PROCESSES} processes")
+            return Overrun("out of memory", f"at {MOST_PROCESSES} processes")
         # Watched here and not by a limit on address space, which CUDA exceeds from its start.
         if self.descendants.memory_bytes(pids, task.memory_bytes) > task.memory_bytes:
-            return Stop("out of memory", f"at {task.memory_bytes / 2**30:.2g} GiB of memory")
+            return Overrun("out of memory", f"at {task.memory_bytes / 2**30:.2g} GiB of memory")
         # CPU time, so that a busy machine changes nothing. Threads that compute side by side count
         # once.
         computed_s = min(self.descendants.computed_s(pids), elapsed_s)
         if computed_s >= task.timeout_s:
-            return Stop("out of time", f"after {task.timeout_s:g} s of computing")
+            return Overrun("out of time", f"after {task.timeout_s:g} s of computing")
         if self._asleep_s(pids) >= task.asleep_s:
             after = f"after {task.asleep_s:g} s in which it only waited"
-            return Stop("out of time", after, starved=True)
+            return Overrun("out of time", after, starved=True)
         if elapsed_s >= task.wall_s:
             after = f"after {task.wall_s:g} s, in which it computed for {computed_s:.1f} s"
-            return Stop("out of time", after, starved=True)
+            return Overrun("out of time", after, starved=True)
         return None
 
     def _asleep_s(self, pids: list[int]) -> float:

@@ -11,6 +11,7 @@ from course.errors import CourseError
 from course.places import home
 
 from . import workspace
+from .source import WORK
 from .unpack import unpack_if_installed
 
 FIRST = "00-start-here.ipynb"
@@ -58,7 +59,7 @@ def arguments(root: Path, opened: str = FIRST) -> list[str]:
     return [
         "--ServerApp.ip=127.0.0.1",
         f"--ServerApp.root_dir={root}",
-        f"--LabApp.default_url=/lab/tree/{workspace.WORK.name}/{opened}",
+        f"--LabApp.default_url=/lab/tree/{WORK.name}/{opened}",
         f"--LabApp.app_settings_dir={settings}",
         "--LabApp.extension_manager=readonly",
         *_transport(),

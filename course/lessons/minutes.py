@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from course.errors import CourseError
-
-from .source import EXERCISE, FROM_HERE, SOLUTIONS, TO_HERE, lesson_sources, solved
+from .source import EXERCISE, FROM_HERE, SOLUTIONS, TO_HERE, lesson_sources, lessons_named, solved
 from .statements import FOLD, HEADING
 
 if TYPE_CHECKING:
@@ -28,7 +26,7 @@ MINUTES_PER_LINE = 2.0
 """For each line that an exercise's solution has between its markers."""
 
 MOST_CORE_MINUTES = 75
-"""Of a sitting, without its stretch exercises."""
+"""The most that the core of a sitting may take, without its stretch exercises."""
 
 STEP = 5
 """The table's minutes are multiples of this, but for sections that are shorter than one and a
@@ -208,10 +206,8 @@ def report(lessons: list[str], solutions: Path = SOLUTIONS) -> list[str]:
 
     Raises CourseError where there is no such lesson.
     """
-    sources = {path.name[:2]: path for path in lesson_sources(solutions)}
-    if unknown := [lesson for lesson in lessons if lesson not in sources]:
-        raise CourseError(f"There is no lesson {unknown[0]!r}: there is {', '.join(sources)}.")
-    return [_report_of(solved(sources[lesson])) for lesson in lessons or sources]
+    sources = lessons_named(lessons, lesson_sources(solutions))
+    return [_report_of(solved(source)) for source in sources]
 
 
 def _report_of(notebook: "NotebookNode") -> str:

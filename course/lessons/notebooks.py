@@ -14,7 +14,7 @@ from course.files import write_whole
 from course.progress_bar import track
 
 from . import lint
-from .source import METADATA, NOTEBOOKS, SOLUTIONS, derive, lesson_sources
+from .source import METADATA, NOTEBOOKS, SOLUTIONS, derive, lesson_sources, lessons_named
 
 CELL_TIMEOUT_S = 600
 COMPARED = ("cell_type", "id", "source", "metadata")
@@ -30,12 +30,11 @@ def build(
 ) -> list[Path]:
     """Derive and run these lessons (all if none is named), write the notebooks, return their paths.
 
-    lessons: numbers, as "01". Building again changes no byte. Raises CourseError, and writes
-        nothing
-    of that lesson, where a source breaks the contract, a cell fails or an output would differ in
-    the next run.
+    lessons: numbers, as "01". Building again changes no byte.
+    Raises CourseError, and writes nothing of that lesson, where a source breaks the contract, a
+        cell fails or an output would differ in the next run.
     """
-    sources = sources_of(lessons, solutions)
+    sources = lessons_named(lessons, lesson_sources(solutions))
     written = []
     for source in track(sources, "Running the lessons"):
         if problems := lint.problems(source):
@@ -48,15 +47,6 @@ def build(
         write_whole(path, nbformat.writes(notebook) + "\n")
         written.append(path)
     return written
-
-
-def sources_of(lessons: list[str], solutions: Path = SOLUTIONS) -> list[Path]:
-    """The sources of these lessons, of all if none is named. Raises CourseError for one that is not
-    there."""
-    known = {path.name[:2]: path for path in lesson_sources(solutions)}
-    if missing := [lesson for lesson in lessons if lesson not in known]:
-        raise CourseError(f"There is no lesson {', '.join(missing)} in {solutions}.")
-    return [known[lesson] for lesson in sorted(set(lessons) or known)]
 
 
 def run(notebook: NotebookNode, folder: Path) -> None:

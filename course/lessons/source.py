@@ -44,12 +44,24 @@ def lesson_sources(folder: Path = SOLUTIONS) -> list[Path]:
     return sorted(folder.glob("[0-9][0-9]-*.py"))
 
 
+def lessons_named(numbers: list[str], files: list[Path]) -> list[Path]:
+    """The files of these lessons, in order; all if none is named.
+
+    numbers: as "04" or "4". Raises CourseError for a lesson that is not there.
+    """
+    by_number = {file.name[:2]: file for file in files}
+    for number in numbers:
+        if not number or number.zfill(2) not in by_number:
+            raise CourseError(f"There is no lesson {number!r}: there is {', '.join(by_number)}.")
+    return [by_number[number] for number in sorted({n.zfill(2) for n in numbers} or by_number)]
+
+
 def solved(source: Path) -> "NotebookNode":
     """The lesson as a notebook with its solutions, without outputs."""
     import jupytext  # these two take seconds, which `course lab` need not spend
     import nbformat
 
-    notebook = jupytext.reads(source.read_text(), fmt="py:percent")
+    notebook: NotebookNode = jupytext.reads(source.read_text(), fmt="py:percent")
     notebook.metadata = nbformat.from_dict(METADATA)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     seen: dict[str, int] = {}

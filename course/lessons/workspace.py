@@ -13,7 +13,7 @@ from pathlib import Path
 from course.errors import CourseError
 from course.files import advice, read_file, remove_leftovers, replace_unchanged, write_whole
 
-from .source import NOTEBOOKS, ORIGINS, WORK
+from .source import NOTEBOOKS, ORIGINS, WORK, lessons_named
 
 
 @dataclass
@@ -106,11 +106,7 @@ def lesson_named(number: str, notebooks: Path = NOTEBOOKS) -> Path:
 
     Raises CourseError if no lesson has that number.
     """
-    lessons = {path.name[:2]: path for path in _lessons(notebooks)}
-    lesson = lessons.get(f"{number:0>2}") if number.isdigit() else None
-    if lesson is None:
-        raise CourseError(f"There is no lesson {number!r}: there is {', '.join(lessons)}.")
-    return lesson
+    return lessons_named([number], _lessons(notebooks))[0]
 
 
 def _make_folder(work: Path) -> None:
@@ -145,7 +141,7 @@ def _lessons(notebooks: Path) -> list[Path]:
 
 
 def hashes_in(file: Path) -> dict[str, str]:
-    """What a file says of copies: by name the hash of the text that each was made from."""
+    """name of a copy -> the hash of the text that it was made from, as a file says it"""
     try:
         hashes = json.loads(read_file(file) or b"{}")
     except (OSError, ValueError, RecursionError):

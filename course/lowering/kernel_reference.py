@@ -89,7 +89,7 @@ def reference_of(kernel: Kernel, asker: str) -> KernelReference:
     return AsText(source_of(inner_kernel(kernel)))  # the session has chosen what tuners choose
 
 
-def reference_of_text(kernel: Kernel, asker: str) -> KernelReference:
+def reference_of_text(kernel: Kernel | str, asker: str) -> KernelReference:
     """As `reference_of`, but a kernel may also be a text: "file.py:name"."""
     if not isinstance(kernel, str):
         return reference_of(kernel, asker)
@@ -99,7 +99,7 @@ def reference_of_text(kernel: Kernel, asker: str) -> KernelReference:
     return InFile.of(file, name)
 
 
-def kernel_named(kernel: Kernel, asker: str) -> Kernel:
+def kernel_named(kernel: Kernel | str, asker: str) -> Kernel:
     """A kernel; of a text, "file.py:name", the kernel of that name, for which the file is
     executed here."""
     return loaded_at(reference_of_text(kernel, asker)) if isinstance(kernel, str) else kernel

@@ -127,7 +127,7 @@ def first_sentence(reason: str) -> str:
 
 def run_compiler(function: InChild[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """What a function that compiles in a child returns. Raises LowerError if it fails."""
-    ended = function.ended(*args, **kwargs)  # type: ignore[arg-type]
+    ended = function.ended(*args, **kwargs)
     output = ended.stderr.strip()
     if ended.error is not None:
         known = ended.error.details if isinstance(ended.error, LowerError) else ""

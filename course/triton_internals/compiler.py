@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import functools
 import importlib
 import os
 import subprocess
@@ -16,6 +17,7 @@ import triton
 from triton import JITFunction
 from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import CompiledKernel as CompiledKernel
+from triton.compiler.compiler import make_backend
 from triton.runtime import cache
 
 from course.elf import is_whole
@@ -27,10 +29,13 @@ from .patching import patched
 
 
 def prepare_compiler() -> None:
-    """Import what a first compilation needs."""
+    """Import what a first compilation needs, and find out what each would ask anew."""
     for name in ("compiler.code_generator", "experimental.gluon", "language.extra.libdevice"):
         with contextlib.suppress(ImportError):
             importlib.import_module(f"triton.{name}")
+    _files_key()
+    with contextlib.suppress(Exception):  # without the assembler, compiling says so
+        make_backend(GPUTarget("cuda", 90, 32)).hash()
 
 
 @contextlib.contextmanager
@@ -39,11 +44,16 @@ def known_by_its_files() -> Iterator[None]:
 
     By itself it hashes them, and its library alone has 500 MB.
     """
+    with patched(cache, triton_key=_files_key):
+        yield
+
+
+@functools.cache
+def _files_key() -> str:
     folder = Path(triton.__file__).parent
     files = sorted([*folder.rglob("*.py"), *folder.glob("_C/*.so")])
     marks = [f"{path.stat().st_size} {path.stat().st_mtime_ns}" for path in files]
-    with patched(cache, triton_key=lambda: " ".join([triton.__version__, *marks])):
-        yield
+    return " ".join([triton.__version__, *marks])
 
 
 @contextlib.contextmanager

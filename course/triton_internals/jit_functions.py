@@ -14,7 +14,7 @@ from course.errors import CourseError
 from course.type_names import AnyValue, AnyValues, Function, Kernel, kind_of
 
 
-def plain_function(kernel: Kernel) -> Function | None:
+def plain_function(kernel: AnyValue) -> Function | None:
     """The Python function under `@triton.jit` (and `@triton.autotune` and the like), or None.
 
     Answers alike for compiled and interpreted kernels.

@@ -15,7 +15,7 @@ from course.type_names import Function, kind_of
 from .compare import Tolerance
 from .inputs import CPU_MODE_ELEMENTS, CPU_MODE_SECONDS, Case
 from .one_case import Trial, gpu_is_lost, left_to_the_gpu
-from .result import Outcome, Verified
+from .result import CaseOutcome, Verified
 
 CASE_S = 20
 """How long the interpreter may compute on one case before that is left to the GPU."""
@@ -69,7 +69,7 @@ def verify(
     cases = _checked(cases)
     name = getattr(function, "__name__", type(function).__name__)
     trial = Trial(function, reference, tolerance, absolute, contiguous, block, strict_promises)
-    outcomes: list[Outcome] = []
+    outcomes: list[CaseOutcome] = []
     pace = _Pace()
     for case in track(cases, f"Verifying {name}"):
         if not MODE.gpu and pace.too_slow_for(case):

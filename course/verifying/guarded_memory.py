@@ -7,7 +7,7 @@ change outside means a write out of bounds.
 
 import sys
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch._ops import HigherOrderOperator
@@ -119,11 +119,8 @@ READERS: dict[str, Function] = {
 COPIERS = ("_to_copy", "clone", "copy")
 
 
-M = TypeVar("M", bound=type[TorchDispatchMode])
-
-
-def without_dynamo(mode: M) -> M:
-    """A class decorator: as long as nothing has loaded torch._dynamo, the mode does not load it.
+def _without_dynamo(mode: type[TorchDispatchMode]) -> None:
+    """As long as nothing has loaded torch._dynamo, keep the mode from loading it.
 
     PyTorch keeps torch.compile away from what a mode does. It loads torch._dynamo for it at the
     first operation, which takes more than a second, though nobody compiles anything.
@@ -131,7 +128,7 @@ def without_dynamo(mode: M) -> M:
     kept_away: Any = mode.__torch_dispatch__
     dispatch = getattr(kept_away, "__wrapped__", None)
     if dispatch is None:  # another version of PyTorch
-        return mode
+        return
 
     def until_it_is_loaded(*args: AnyValue, **kwargs: AnyValue) -> Any:
         if "torch._dynamo" not in sys.modules:
@@ -140,18 +137,37 @@ def without_dynamo(mode: M) -> M:
         return kept_away(*args, **kwargs)
 
     dispatch.__dynamo_disable = until_it_is_loaded
-    return mode
 
 
-@without_dynamo
-class GuardedAllocations(TorchDispatchMode):
-    """While active, every tensor that is allocated lies between guards, poisoned or filled."""
+class OperationsWatched(TorchDispatchMode):
+    """While active, `run` runs each of PyTorch's operations, and may change what comes of it."""
 
     supports_higher_order_operators = True
-    """A launch by torch.library.wrap_triton is one."""
+    """A launch by torch.library.wrap_triton is one; it is run as it is."""
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: tuple[AnyValue, ...] = (), kwargs: Any = None
+    ) -> Any:
+        if isinstance(function, HigherOrderOperator):
+            return function(*args, **(kwargs or {}))
+        name = function._schema.name.removeprefix("aten::").rstrip("_")
+        return self.run(function, name, args, kwargs or {})
+
+    def run(
+        self, function: Any, name: str, args: tuple[AnyValue, ...], kwargs: AnyValues
+    ) -> AnyValue:
+        """What becomes of an operation. name: PyTorch's, as "add" also for `add_`."""
+        raise NotImplementedError
+
+
+_without_dynamo(OperationsWatched)
+
+
+class GuardedAllocations(OperationsWatched):
+    """While active, every tensor that is allocated lies between guards, poisoned or filled."""
 
     def __init__(self) -> None:
-        super().__init__()
+        TorchDispatchMode.__init__(self)
         self.all: list[Guarded] = []
         self.operations: list[str] = []
         """The PyTorch operations that computed something, by name."""
@@ -161,12 +177,12 @@ class GuardedAllocations(TorchDispatchMode):
         # Values read in Python are noted too: no dispatch sees what a function computes of them.
         for name in READERS:
             setattr(torch.Tensor, name, self._noted(name))
-        return super().__enter__()
+        return TorchDispatchMode.__enter__(self)
 
     def __exit__(self, *error: Any) -> None:
         for name, plain in READERS.items():
             setattr(torch.Tensor, name, plain)
-        super().__exit__(*error)
+        TorchDispatchMode.__exit__(self, *error)
 
     def _noted(self, name: str) -> Function:
         def read(tensor: torch.Tensor, *args: AnyValue, **kwargs: AnyValue) -> Any:
@@ -176,17 +192,10 @@ class GuardedAllocations(TorchDispatchMode):
 
         return read
 
-    def __torch_dispatch__(
-        self,
-        function: Any,
-        types: Any,
-        args: tuple[AnyValue, ...] = (),
-        kwargs: AnyValues | None = None,
-    ) -> Any:
-        out = function(*args, **(kwargs or {}))
-        if isinstance(function, HigherOrderOperator):
-            return out
-        name = function._schema.name.removeprefix("aten::").rstrip("_")
+    def run(
+        self, function: Any, name: str, args: tuple[AnyValue, ...], kwargs: AnyValues
+    ) -> AnyValue:
+        out = function(*args, **kwargs)
         if not (function.is_view or function in ALLOCATORS + FILLERS or name in MOVERS):
             self.operations.append(name)
         self.copies += name in COPIERS

@@ -1,7 +1,7 @@
 """The inputs a function is tried on: shapes, dtypes, strides and values that catch mistakes."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
 
@@ -26,15 +26,17 @@ def _contiguous(shape: Shape) -> Shape:
     return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
+CONTIGUOUS, STRIDED = "contiguous", "every second element"
+
 # name -> (stride in elements, offset of the first element from an aligned address)
 LAYOUTS: dict[str, Callable[[Shape], tuple[Shape, int]]] = {
-    "contiguous": lambda shape: (_contiguous(shape), 0),
+    CONTIGUOUS: lambda shape: (_contiguous(shape), 0),
     "offset by one element": lambda shape: (_contiguous(shape), 1),
-    "every second element": lambda shape: (tuple(2 * step for step in _contiguous(shape)), 0),
+    STRIDED: lambda shape: (tuple(2 * step for step in _contiguous(shape)), 0),
     "left part of a wider one": lambda shape: (_contiguous((*shape[:-1], shape[-1] + 5)), 0),
     "transposed": lambda shape: (_contiguous(shape[::-1])[::-1], 0),
 }
-OTHER_LAYOUTS = tuple(name for name in LAYOUTS if name != "contiguous")
+OTHER_LAYOUTS = tuple(name for name in LAYOUTS if name != CONTIGUOUS)
 
 
 def _near(drawn: torch.Tensor, end: float) -> torch.Tensor:
@@ -95,7 +97,7 @@ class Input:
 
     shape: Shape
     dtype: torch.dtype = torch.float32
-    layout: str = "contiguous"
+    layout: str = CONTIGUOUS
     """One of LAYOUTS."""
     values: str = "normal"
     """One of VALUES. Integers are from 0 to 79 if they are "small", as indices must be; from 1 to
@@ -167,7 +169,7 @@ class Input:
 
     def __str__(self) -> str:
         shape = " x ".join(f"{size:,}" for size in self.shape) if self.shape else "a scalar"
-        usual = ("contiguous", "normal")
+        usual = (CONTIGUOUS, "normal")
         notable = [word for word in (self.layout, self.values) if word not in usual]
         return ", ".join([f"{shape} {_name(self.dtype)}", *notable])
 
@@ -187,14 +189,10 @@ class Case:
 
     def __post_init__(self) -> None:
         """Raises CourseError for what are no inputs."""
-        inputs = self.inputs
-        if not isinstance(inputs, (tuple, list)) or not all(
-            isinstance(each, Input) for each in inputs
-        ):
-            raise CourseError(
-                "Case takes a tuple of inputs, with a comma where it is one, as "
-                "Case((Input((5, 3)),))."
-            )
+        given = self.inputs if isinstance(self.inputs, (tuple, list)) else (None,)
+        if not all(isinstance(each, Input) for each in given):
+            comma = "a tuple of inputs, with a comma where it is one"
+            raise CourseError(f"Case takes {comma}, as Case((Input((5, 3)),)).")
 
     @property
     def elements(self) -> int:
@@ -225,28 +223,21 @@ def vectors(count: int = 1, dtypes: tuple[torch.dtype, ...] = FLOATS) -> list[Ca
     Over dtypes, strides, values and lengths: 0, 1, around powers of two that blocks usually have,
     odd, the 98,432 of Triton's own first tutorial, and one larger than a GPU's cache.
     """
-    return list(_vectors(count, dtypes))
 
-
-def _vectors(count: int, dtypes: tuple[torch.dtype, ...]) -> Iterator[Case]:
-    def case(
-        n: int, dtype: torch.dtype, layout: str = "contiguous", values: str = "normal"
-    ) -> Case:
+    def case(n: int, dtype: torch.dtype, layout: str = CONTIGUOUS, values: str = "normal") -> Case:
         return Case((Input((n,), dtype, layout, values),) * count, seed=n)
 
-    for n in (0, 1, 127, 128, 1023, 1024, 1025, 98_432, 2**26 + 1):
-        yield case(n, dtypes[0])
+    lengths = (0, 1, 127, 128, 1023, 1024, 1025, 98_432, 2**26 + 1)
+    cases = [case(n, dtypes[0]) for n in lengths]
     for dtype in dtypes:
-        for n in (1, 781, 4096, 100_003):
-            yield case(n, dtype)
-        for layout in ("offset by one element", "every second element"):
-            yield case(1025, dtype, layout)
+        cases += [case(n, dtype) for n in (1, 781, 4096, 100_003)]
+        cases += [case(1025, dtype, name) for name in ("offset by one element", STRIDED)]
         if count > 1:  # strides that differ: one input's must not be used for another
-            strided, plain = Input((1025,), dtype, "every second element"), Input((1025,), dtype)
-            yield Case((strided, *[plain] * (count - 1)), seed=1025)
+            strided, plain = Input((1025,), dtype, STRIDED), Input((1025,), dtype)
+            cases.append(Case((strided, *[plain] * (count - 1)), seed=1025))
         if dtype.is_floating_point:
-            yield case(1025, dtype, values="NaN and inf")
-            yield case(1025, dtype, values="large")
+            cases += [case(1025, dtype, values=name) for name in ("NaN and inf", "large")]
+    return cases
 
 
 def matrices(*, dtypes: tuple[torch.dtype, ...] = FLOATS, with_row: bool = False) -> list[Case]:
@@ -257,16 +248,15 @@ def matrices(*, dtypes: tuple[torch.dtype, ...] = FLOATS, with_row: bool = False
     """
 
     def case(
-        shape: Shape, dtype: torch.dtype, layout: str = "contiguous", values: str = "normal"
+        shape: Shape, dtype: torch.dtype, layout: str = CONTIGUOUS, values: str = "normal"
     ) -> Case:
-        inputs = [Input(shape, dtype, layout, values)]
-        if with_row:
-            inputs.append(Input(shape[1:], dtype))
-        return Case(tuple(inputs), seed=sum(shape))
+        row = [Input(shape[1:], dtype)] if with_row else []
+        return Case((Input(shape, dtype, layout, values), *row), seed=sum(shape))
 
-    empty = ((0, 5), (3, 0))
-    shapes = ((1, 1), (1, 781), (781, 1), (63, 65), (64, 64), (127, 513), (8193, 8191))
-    cases = [case(shape, dtypes[0]) for shape in (*empty, *shapes)]
+    shapes = (
+        (0, 5), (3, 0), (1, 1), (1, 781), (781, 1), (63, 65), (64, 64), (127, 513), (8193, 8191),
+    )  # fmt: skip
+    cases = [case(shape, dtypes[0]) for shape in shapes]
     for dtype in dtypes:
         cases += [case(shape, dtype) for shape in ((33, 100), (256, 64))]
         cases += [case((65, 40), dtype, layout) for layout in OTHER_LAYOUTS]
@@ -277,19 +267,16 @@ def matrices(*, dtypes: tuple[torch.dtype, ...] = FLOATS, with_row: bool = False
 
 def _check_floats(name: str, dtypes: object) -> None:
     """Raise CourseError unless these are some dtypes of floats."""
-    listed = list(dtypes) if isinstance(dtypes, (tuple, list)) else []
-    if not listed or not all(
-        isinstance(dtype, torch.dtype) and dtype.is_floating_point for dtype in listed
-    ):
-        raise CourseError(
-            f"{name} takes a tuple of floating-point dtypes, as (torch.float16,); this is "
-            f"{dtypes!r}."
-        )
+    listed = dtypes if isinstance(dtypes, (tuple, list)) else ()
+    are_floats = [isinstance(each, torch.dtype) and each.is_floating_point for each in listed]
+    if not are_floats or not all(are_floats):
+        wanted = "a tuple of floating-point dtypes, as (torch.float16,)"
+        raise CourseError(f"{name} takes {wanted}; this is {dtypes!r}.")
 
 
 def matrix_pair(
     m: int, n: int, k: int, dtype: torch.dtype,
-    a_layout: str = "contiguous", b_layout: str = "contiguous", values: str = "normal",
+    a_layout: str = CONTIGUOUS, b_layout: str = CONTIGUOUS, values: str = "normal",
 ) -> Case:  # fmt: skip
     """A case for a function of two matrices, [m, k] and [k, n]."""
     a, b = Input((m, k), dtype, a_layout, values), Input((k, n), dtype, b_layout, values)
@@ -326,9 +313,9 @@ def heads(*, dtypes: tuple[torch.dtype, ...] = (torch.float16, torch.bfloat16)) 
         (3, 65, 130, 32), (1, 1, 1, 16), (2, 64, 64, 64), (2, 130, 65, 16), (1, 200, 33, 64),
         (1, 5, 300, 128),
     )  # fmt: skip
-    cases = []
-    for dtype in dtypes:
-        for count, queries, keys, head_dim in sizes:
-            q, k = Input((count, queries, head_dim), dtype), Input((count, keys, head_dim), dtype)
-            cases.append(Case((q, k, k), seed=queries + keys))
-    return cases
+
+    def case(count: int, queries: int, keys: int, head_dim: int, dtype: torch.dtype) -> Case:
+        q, k = Input((count, queries, head_dim), dtype), Input((count, keys, head_dim), dtype)
+        return Case((q, k, k), seed=queries + keys)
+
+    return [case(*size, dtype) for dtype in dtypes for size in sizes]

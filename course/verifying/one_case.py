@@ -32,7 +32,7 @@ from course.type_names import Function, kind_of
 from .compare import Tolerance, close, comparable, largest_error, tolerance_for, value_problem
 from .guarded_memory import Guarded, GuardedAllocations, bits
 from .inputs import Case
-from .result import Outcome, Work
+from .result import CaseOutcome, WorkDone
 
 LEFT_TF32 = (
     "the interpreter multiplies float32 exactly, where a GPU's tl.dot takes it as TF32 and is off "
@@ -46,13 +46,13 @@ class Trial:
 
     function: Function
     reference: Function
-    tolerance: Tolerance | None
-    absolute: float
-    contiguous: bool
-    block: int | None
+    tolerance: Tolerance | None = None
+    absolute: float = 0.0
+    contiguous: bool = False
+    block: int | None = None
     strict_promises: bool = False
 
-    def outcome(self, case: Case) -> Outcome:
+    def outcome(self, case: Case) -> CaseOutcome:
         """The outcome of one case. Raises CourseError where the reference fails."""
         from course.triton_internals.tf32 import tf32_errors  # only where kernels run
 
@@ -89,9 +89,9 @@ class Trial:
         return _with_promise(compared, log.doubted)
 
     def _compared(
-        self, case: Case, out: Tensor, expected: "_Expected", log: AccessLog, work: Work | None,
+        self, case: Case, out: Tensor, expected: "_Expected", log: AccessLog, work: WorkDone | None,
         off_in_tf32: float,
-    ) -> Outcome:  # fmt: skip
+    ) -> CaseOutcome:  # fmt: skip
         """The outcome by the values of a result that is otherwise as it must be."""
         from .notes import advice, note_of  # only where kernels run
 
@@ -103,7 +103,7 @@ class Trial:
                 return left_to_the_gpu(case, LEFT_TF32, work)
             error = largest_error(out, expected.exact, allowed)
             note = note_of(out, expected.exact, held, allowed)
-            return Outcome(str(case), case.dtype, "right", error=error, work=work, note=note)
+            return CaseOutcome(str(case), case.dtype, "right", error=error, work=work, note=note)
         if not MODE.gpu and has_bfloat16(case):
             # Nothing is known: Triton's interpreter adds and multiplies bfloat16 values as if they
             # were integers, and cuts bits off where it converts to bfloat16.
@@ -153,7 +153,7 @@ class Trial:
         return close(out, expected, tolerance_for(out.dtype).plus(self.absolute))
 
 
-def _with_promise(outcome: Outcome, doubted: Problem | None) -> Outcome:
+def _with_promise(outcome: CaseOutcome, doubted: Problem | None) -> CaseOutcome:
     """An outcome with the promise to the compiler that does not hold, if there is one."""
     if doubted is None:
         return outcome
@@ -179,16 +179,16 @@ def _watched(log: AccessLog, undefined_as_zero: bool = False) -> Iterator[None]:
 
 
 def left_to_the_gpu(
-    case: Case, reason: str, work: Work | None = None, lacking: str = ""
-) -> Outcome:
-    return Outcome(str(case), case.dtype, "left to the GPU", reason, work=work, lacking=lacking)
+    case: Case, reason: str, work: WorkDone | None = None, lacking: str = ""
+) -> CaseOutcome:
+    return CaseOutcome(str(case), case.dtype, "left to the GPU", reason, work=work, lacking=lacking)
 
 
-def _wrong(case: Case, problem: Problem) -> Outcome:
-    return Outcome(str(case), case.dtype, "wrong", problem.reason, problem)
+def _wrong(case: Case, problem: Problem) -> CaseOutcome:
+    return CaseOutcome(str(case), case.dtype, "wrong", problem.reason, problem)
 
 
-def _raised(case: Case, error: Exception) -> Outcome:
+def _raised(case: Case, error: Exception) -> CaseOutcome:
     """The outcome of a call that raised."""
     if MODE.interpreting:
         if has_bfloat16(case) and lacks_bfloat16(error):
@@ -305,13 +305,14 @@ class _Names:
     """What the tensors of a case are called in a sentence."""
 
     def __init__(self, function: Function) -> None:
-        try:
+        self._parameters: list[str] = []
+        with contextlib.suppress(TypeError, ValueError):  # of a function in C nothing is known
             parameters = inspect.signature(function).parameters.values()
-        except (TypeError, ValueError):  # of a function in C nothing is known
-            parameters = dict[str, inspect.Parameter]().values()
-        self._parameters = [each.name for each in parameters if each.kind != each.VAR_POSITIONAL]
+            self._parameters = [
+                each.name for each in parameters if each.kind != each.VAR_POSITIONAL
+            ]
         self._kernels: dict[int, str] = {}
-        """A kernel's names for them, by address."""
+        """address -> a kernel's name for the tensor there"""
 
     def of(
         self, launch: Launch | None, inputs: list[Guarded], allocated: GuardedAllocations
@@ -350,10 +351,8 @@ def _changed_input(names: _Names, inputs: list[Guarded], before: list[Tensor]) -
     """A write into an input. before: copies of the bits of the inputs' buffers."""
     for number, (guarded, buffer) in enumerate(zip(inputs, before, strict=True)):
         if not torch.equal(bits(guarded.buffer), buffer):
-            text, in_kernel = (
-                f"It changed its input {names.of_input(number)}",
-                names.in_kernel(guarded),
-            )
+            text = f"It changed its input {names.of_input(number)}"
+            in_kernel = names.in_kernel(guarded)
             if in_kernel.startswith("out"):
                 text += f", which the kernel calls {in_kernel}: look at the order of the arguments"
             return Problem("wrong", f"{text}.", what=f"input {number}")
@@ -368,6 +367,6 @@ def _regions(named: list[tuple[str, Guarded]]) -> list[Region]:
     ]
 
 
-def _work(out: Tensor, allocated: GuardedAllocations, log: AccessLog) -> Work:
+def _work(out: Tensor, allocated: GuardedAllocations, log: AccessLog) -> WorkDone:
     stored = out.untyped_storage().data_ptr() in log.activity.storages_stored
-    return Work(log.activity, tuple(allocated.operations), allocated.copies, stored)
+    return WorkDone(log.activity, tuple(allocated.operations), allocated.copies, stored)

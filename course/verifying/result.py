@@ -7,11 +7,11 @@ from typing import Literal
 from course.tracing.bounds import Problem
 from course.tracing.races import Activity
 
-Verdict = Literal["right", "wrong", "left to the GPU"]
+CaseVerdict = Literal["right", "wrong", "left to the GPU"]
 
 
 @dataclass(frozen=True)
-class Work:
+class WorkDone:
     """What a function did on one case, counted in the interpreter."""
 
     kernels: Activity
@@ -23,19 +23,19 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CaseOutcome:
     """The outcome of one case."""
 
     case: str
     dtype: str
-    verdict: Verdict
+    verdict: CaseVerdict
     reason: str = ""
     """Why it is wrong, with the first wrong index, or why it was not run."""
     problem: Problem | None = None
     """Where it is wrong."""
     note: str = ""
     """What is off though it is right, and why: rounding alone takes it as far."""
-    work: Work | None = None
+    work: WorkDone | None = None
     """What it did, where the interpreter was watched and it is not wrong."""
     error: float = 0.0
     """The largest error as a fraction of what is allowed: at most 1 where it is right."""
@@ -48,7 +48,7 @@ class Verified:
     """The outcome of every case. Prints as a small table, or as the first failure."""
 
     function: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[CaseOutcome, ...]
 
     @property
     def right(self) -> bool:
@@ -57,7 +57,7 @@ class Verified:
         return "right" in verdicts and "wrong" not in verdicts
 
     @property
-    def wrong(self) -> list[Outcome]:
+    def wrong(self) -> list[CaseOutcome]:
         return [outcome for outcome in self.outcomes if outcome.verdict == "wrong"]
 
     def __str__(self) -> str:
@@ -98,7 +98,7 @@ class Verified:
         ]
 
 
-def _error_table(outcomes: Sequence[Outcome]) -> list[str]:
+def _error_table(outcomes: Sequence[CaseOutcome]) -> list[str]:
     lines = ["    dtype       cases   largest error, of what is allowed"]
     for dtype in dict.fromkeys(outcome.dtype for outcome in outcomes):
         errors = [outcome.error for outcome in outcomes if outcome.dtype == dtype]

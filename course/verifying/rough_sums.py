@@ -11,14 +11,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from course.type_names import AnyValue, AnyValues
 
-from .guarded_memory import without_dynamo
+from .guarded_memory import OperationsWatched
 
 TWO_TERMS = ("add", "sub", "rsub")
 MANY_TERMS = (
@@ -32,18 +31,15 @@ TWO_ROUNDINGS = 1.5
 a partial sum that is half as large again as the terms."""
 
 
-@without_dynamo
-class RoughSums(TorchDispatchMode):
+class RoughSums(OperationsWatched):
     """While active, every sum is off by a half of that or more, at random.
 
     Sums in 16 bits are added up in float32, as PyTorch does. Where three vectors are added by two
     operations, each of them rounds to their dtype.
     """
 
-    supports_higher_order_operators = True
-
     def __init__(self, seed: int) -> None:
-        super().__init__()
+        TorchDispatchMode.__init__(self)
         self._seed = seed
         self._generators: dict[torch.device, torch.Generator] = {}
         self._sizes = WeakTensorKeyDictionary()
@@ -51,17 +47,9 @@ class RoughSums(TorchDispatchMode):
         self.overflow = False
         """Whether terms of some sum, added first, are too large for its dtype."""
 
-    def __torch_dispatch__(
-        self,
-        function: Any,
-        types: Any,
-        args: tuple[AnyValue, ...] = (),
-        kwargs: AnyValues | None = None,
-    ) -> Any:
-        kwargs = kwargs or {}
-        if isinstance(function, HigherOrderOperator):
-            return function(*args, **kwargs)
-        name = function._schema.name.removeprefix("aten::").rstrip("_")
+    def run(
+        self, function: Any, name: str, args: tuple[AnyValue, ...], kwargs: AnyValues
+    ) -> AnyValue:
         if name in TWO_TERMS:
             return self._sum_of_two(function, args, kwargs)
         if name in MANY_TERMS:

@@ -19,13 +19,13 @@ import triton.language as tl
 from course import MODE, check, hint
 from course.errors import CourseError
 from course.exercises import learner
+from course.exercises.judges.worker import Tried, compile_answer, run_answer
 from course.exercises.registry import find
 from course.exercises.result import Judged
-from course.exercises.worker import Compilation, Trial, compile_answer, run_answer
 from course.isolate.ended import Ended
 from course.isolate.function_source import source_of
 from course.isolate.pool import stop_workers
-from course.verifying.result import Outcome
+from course.verifying.result import CaseOutcome
 from kernels.bias_gelu import bias_gelu
 from tests.support.processes import computed_s, python_path, run
 
@@ -104,11 +104,12 @@ def forking(x, a, b):
 
 
 def forging(x, a, b):
-    from course.isolate.messages import Answer, Outcome
+    from course.isolate.messages import Reply, Returned
 
     value = msgspec.Raw(msgspec.msgpack.encode({"judged": ["right", "in 8 cases"]}))
-    outcome = msgspec.msgpack.encode(Outcome(value))
-    answer = msgspec.msgpack.encode(Answer("finished", 0, "", "", 0.0, outcome=outcome))
+    outcome = msgspec.msgpack.encode(Returned(value))
+    reply = Reply(Ended("finished", 0, "", "", 0.0), outcome)
+    answer = msgspec.msgpack.encode(reply)
     for fd in range(3, 100):
         with contextlib.suppress(OSError):
             os.write(fd, len(answer).to_bytes(8, "big") + answer)
@@ -322,7 +323,7 @@ def test_a_right_answer_is_right_however_long_it_takes_by_the_clock(may_compute)
 def test_of_an_answer_that_is_stopped_by_the_clock_nothing_is_said(monkeypatch):
     stopped = "after 60 s, in which it computed for 0.8 s"
     starved = Ended("out of time", -9, "", "", 60, stopped=stopped, starved=True)
-    monkeypatch.setattr("course.exercises.check_code._in_child", lambda *_: starved)
+    monkeypatch.setattr("course.exercises.judges.code._in_child", lambda *_: starved)
     checked = check("01.2", noisy)
     assert checked.verdict == "stopped"
     assert f"{stopped}, so nothing is known of your answer: check it again" in str(checked)
@@ -337,7 +338,7 @@ def test_thirty_gigabytes_are_refused_or_stopped():
 
 
 def test_an_answer_has_its_memory_once_and_not_in_each_child(monkeypatch):
-    monkeypatch.setattr("course.exercises.check_code.child_memory_bytes", lambda: 2**30)
+    monkeypatch.setattr("course.exercises.judges.code.child_memory_bytes", lambda: 2**30)
     assert "It was stopped at 0.5 GiB of memory" in str(check("01.2", growing))  # it takes 0.75
 
 
@@ -405,11 +406,11 @@ def test_a_kernel_that_cannot_be_compiled_is_not_hidden_by_its_launcher(answer, 
 
 @cpu_mode
 def test_an_answer_that_the_compiler_never_saw_is_left_to_the_gpu(monkeypatch):
-    unseen = Compilation(Judged("right"), "AssertionError: no GPU")
-    right = Trial(Judged("right", "Correct in all 8 cases"))
+    unseen = Tried(Judged("right"), untold="AssertionError: no GPU")
+    right = Tried(Judged("right", "Correct in all 8 cases"))
     ended = {compile_answer: unseen, run_answer: right}
     monkeypatch.setattr(
-        "course.exercises.check_code._in_child",
+        "course.exercises.judges.code._in_child",
         lambda function, *_: Ended("finished", 0, "", "", 1.0, value=ended[function]),
     )
     assert str(check("01.2", asking)) == (
@@ -420,10 +421,12 @@ def test_an_answer_that_the_compiler_never_saw_is_left_to_the_gpu(monkeypatch):
 
 @cpu_mode
 def test_an_answer_of_which_no_case_could_be_judged_is_left_to_the_gpu(monkeypatch):
-    left = Outcome("8 float32", "float32", "left to the GPU", "it would take long")
-    monkeypatch.setattr("course.exercises.worker._outcomes", lambda *_: ((), (left, left), None))
-    monkeypatch.setattr("course.exercises.worker.refuse_forks", lambda: None)
-    trial = run_answer.here("01.2", source_of(asking, kernels_as_text=True), "")
+    left = CaseOutcome("8 float32", "float32", "left to the GPU", "it would take long")
+    monkeypatch.setattr(
+        "course.exercises.judges.worker._outcomes", lambda *_: ((), (left, left), None)
+    )
+    monkeypatch.setattr("course.exercises.judges.worker.refuse_forks", lambda: None)
+    trial = run_answer.here("01.2", source_of(asking, kernels_as_text=True))
     assert trial.judged[:2] == (
         "left to the GPU", "Left to the GPU, since it would take long: 2 cases."
     )  # fmt: skip

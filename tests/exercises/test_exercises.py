@@ -10,7 +10,7 @@ import pytest
 from course import check
 from course.errors import CourseError
 from course.exercises.answers import Mistake, Other, changed, mistakes, others
-from course.exercises.kinds import Code
+from course.exercises.kinds import CodeExercise
 from course.exercises.registry import exercises
 from course.lessons.source import EXERCISE, lesson_sources, solved, stub
 from course.lessons.statements import statements
@@ -151,7 +151,7 @@ def test_every_mistake_says_in_a_sentence_what_it_means():
 def test_every_slip_in_values_is_told_to_one_who_makes_it():
     for exercise in exercises().values():
         told = [mistake.says for mistake in mistakes(exercise.id)]
-        for slip in getattr(exercise, "slips", {}) if isinstance(exercise, Code) else ():
+        for slip in getattr(exercise, "slips", {}) if isinstance(exercise, CodeExercise) else ():
             said = f"This is what comes out if {slip}."
             assert any("comes out if" in says and says in said for says in told), (
                 exercise.id,
@@ -162,7 +162,7 @@ def test_every_slip_in_values_is_told_to_one_who_makes_it():
 def test_the_first_case_leaves_a_part_of_a_block():
     """Where a mask is forgotten, the first thing that people read should be about it."""
     for exercise in exercises().values():
-        if isinstance(exercise, Code) and exercise.id not in WHOLE:
+        if isinstance(exercise, CodeExercise) and exercise.id not in WHOLE:
             sizes = [size for tensor in exercise.cases[0].inputs for size in tensor.shape]
             assert any(size % 8 for size in sizes), exercise.id
 

@@ -7,7 +7,7 @@ import pytest
 
 from course.aot.handed import CapturedArgument, CapturedLaunch
 from course.aot.signature import Argument
-from course.exercises.export_exercise import Call, ExportExercise, holds, tensor
+from course.exercises.kinds.export import ExportCall, ExportExercise, holds, tensor
 
 ALIGNED, ANY = "*fp32:16, *fp32:16, *fp32:16, i32:16, 1024", "*fp32, *fp32, *fp32, i32, 1024"
 GRID = "cdiv(n_elements, BLOCK_SIZE)"
@@ -32,8 +32,8 @@ def test_a_promise_holds_or_not(argument, value, right):
 def test_a_call_names_its_numbers_and_what_is_not_aligned():
     values = {"x_ptr": tensor("float32", 4), "y_ptr": tensor("float32"), "n": 98432, "stride": 1}
     shown = "n = 98,432, stride = 1, x_ptr 4 bytes past a multiple of 16"
-    assert Call(values, (1, 1, 1)).described("cdiv(n, 4)") == shown
-    call = Call({**values, "x_ptr": tensor("float32")}, (1, 1, 1), shown=("n",))
+    assert ExportCall(values, (1, 1, 1)).described("cdiv(n, 4)") == shown
+    call = ExportCall({**values, "x_ptr": tensor("float32")}, (1, 1, 1), shown=("n",))
     assert call.described("cdiv(n, 4)") == "n = 98,432"
     assert call.described("n * stride") == "n = 98,432, stride = 1"  # it is in the grid
 
@@ -45,7 +45,7 @@ def exercise(**changes):
         "asks": "signature",
         "kernel": "kernels/vector_add.py:add_kernel",
         "types": {**dict.fromkeys(("x_ptr", "y_ptr", "out_ptr"), "*fp32"), "n_elements": "i32"},
-        "calls": (Call(values, (2, 1, 1)),),
+        "calls": (ExportCall(values, (2, 1, 1)),),
         "grid": GRID,
         "because": "So it is.",
     }
@@ -64,7 +64,7 @@ def test_a_right_signature_is_right():
 
 @pytest.mark.compiler
 def test_a_value_that_its_type_does_not_hold_is_wrong():
-    call = Call({**exercise().calls[0].values, "n_elements": 2**31}, (2**21, 1, 1))
+    call = ExportCall({**exercise().calls[0].values, "n_elements": 2**31}, (2**21, 1, 1))
     verdict, why, _ = exercise(calls=(call,)).judge(ANY)
     assert (verdict, "n_elements is 2147483648, and i32 holds" in why) == ("wrong", True)
 
@@ -74,7 +74,7 @@ def test_a_value_that_the_kernel_reads_otherwise_is_wrong(packed):
     """No export of ours does that; the bytes are compared all the same."""
     arguments = CapturedArgument("scale", "fp32", packed), CapturedArgument("n", "i32", b"\5\0\0\0")
     launch = CapturedLaunch("add", (1, 1, 1), 128, 0, arguments, 0)
-    call = Call({"scale": 0.1, "n": 5}, (1, 1, 1))
+    call = ExportCall({"scale": 0.1, "n": 5}, (1, 1, 1))
     problems = list(exercise().launch_problems(call, launch, SimpleNamespace(arguments=())))
     if packed == struct.pack("<f", 0.1):
         assert problems == []

@@ -66,7 +66,7 @@ def test_a_notebook_that_ends_the_command_takes_no_other_with_it(monkeypatch, ca
         if lesson == "kills":
             shown.append(capfd.readouterr().out)
             raise KeyboardInterrupt
-        return lesson, [grading.Row("00.2", "right", "00.2: right.")]
+        return lesson, [grading.NotebookCheck("00.2", "right", "00.2: right.")]
 
     shown = []
     monkeypatch.setattr(grading, "grade", grade)

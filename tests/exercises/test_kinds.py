@@ -5,8 +5,7 @@ import math
 import pytest
 
 from course import check
-from course.exercises.kinds import Choice, Number, Text
-from course.exercises.names_in_order import NamesInOrder
+from course.exercises.kinds import ChoiceExercise, NamesExercise, NumberExercise, TextExercise
 
 
 @pytest.mark.parametrize("answer", [10**400, -(10**400), 5e-324, math.inf, 0])
@@ -15,7 +14,7 @@ def test_a_number_of_any_size_is_just_wrong(answer):
 
 
 def test_numbers_are_judged_with_their_unit():
-    number = Number("1", right=50.0, unit="us", because="so", slips={25.0: "half"})
+    number = NumberExercise("1", right=50.0, unit="us", because="so", slips={25.0: "half"})
     assert number.judge(50.9) == ("right", "so", "")
     assert number.judge(51.1) == ("wrong", "It is too large. The unit is us.", "too large")
     assert number.judge(25) == ("wrong", "half", "slip 1")
@@ -24,10 +23,14 @@ def test_numbers_are_judged_with_their_unit():
 
 
 def test_texts_and_choices_do_not_mind_spaces_and_capitals():
-    text = Text("1", accepts=("%p4",), because="so", slips={"zero": "no"})
+    text = TextExercise("1", accepts=("%p4",), because="so", slips={"zero": "no"})
     assert text.judge(" '%P4' ") == ("right", "so", "")
     assert text.judge("Zero") == ("wrong", "no", "slip 1")
-    assert Choice("1", right="a", why={"a": "yes", "b": "no"}).judge("(A)") == ("right", "yes", "")
+    assert ChoiceExercise("1", right="a", why={"a": "yes", "b": "no"}).judge("(A)") == (
+        "right",
+        "yes",
+        "",
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,7 +71,7 @@ def test_an_answer_is_read_with_its_unit_its_wording_and_a_comma_too_many(
     assert says in str(checked)
 
 
-NAMES = NamesInOrder(
+NAMES = NamesExercise(
     "1",
     right=("ptx", "llir", "sass"),
     because="so",

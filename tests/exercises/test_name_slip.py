@@ -5,15 +5,15 @@ import torch
 import triton
 import triton.language as tl
 
-from course.exercises.kinds import Launcher
-from course.exercises.name_slip import slip_of
+from course.exercises.judges.slips import slip_of
+from course.exercises.kinds import LauncherExercise
 from course.verifying.inputs import Case, Input
 
 
 def exercise(*sizes, dtype=torch.float32, **slips):
     cases = tuple(Case((Input((n,), dtype),) * 2, seed=n) for n in sizes)
     told = {name.replace("_", " "): slip for name, slip in slips.items()}
-    return Launcher(
+    return LauncherExercise(
         "99.1", parameters=("x", "y"), reference=lambda x, y: 2 * x + y, cases=cases, slips=told
     )
 

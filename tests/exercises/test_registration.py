@@ -42,7 +42,7 @@ def nothing(name, forward, backward):
 def small_limits(monkeypatch):
     limited = replace(find("08.14"), timeout_s=2)
     monkeypatch.setattr("course.exercises.api.find", lambda _: limited)
-    monkeypatch.setattr("course.exercises.check_code.child_memory_bytes", lambda: 2**30)
+    monkeypatch.setattr("course.exercises.judges.code.child_memory_bytes", lambda: 2**30)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from course.exercises.source_advice import advice_on
+from course.exercises.judges.slips import advice_on
 from course.isolate.function_source import Definition
 
 

@@ -14,10 +14,9 @@ import pytest
 
 from course.errors import CourseError
 from course.isolate.commands import run_source
-from course.isolate.environment import child_environment
-from course.isolate.messages import Task, pack_arguments, unpack_outcome
-from course.isolate.pool import Worker, call, cancel
-from course.isolate.task_limits import MOST_PROCESSES, Limits
+from course.isolate.messages import Task, pack_arguments, unpack_returned
+from course.isolate.pool import Worker, call, cancel, child_environment
+from course.isolate.task_limits import MOST_PROCESSES, TaskLimits
 from tests.support import child_tasks as tasks
 from tests.support.processes import PATIENCE_S, python_path
 
@@ -114,7 +113,7 @@ def test_a_process_that_could_run_and_has_no_core_does_not_wait(states, waits):
             return looks.pop(0) == "R"
 
     looks = list(states)
-    limits = Limits(task(tasks.hang, asleep_s=5), Starved(), time.monotonic())
+    limits = TaskLimits(task(tasks.hang, asleep_s=5), Starved(), time.monotonic())
     for _ in states:
         limits._awake_at -= 10
         limits.next_look = 0
@@ -175,7 +174,7 @@ def test_very_many_processes_are_ended():
         def pids(self):
             return list(range(MOST_PROCESSES + 1))
 
-    limits = Limits(task(tasks.hang, memory_bytes=1), Many(), time.monotonic())
+    limits = TaskLimits(task(tasks.hang, memory_bytes=1), Many(), time.monotonic())
     assert limits.over() == ("out of memory", "at 512 processes", False)
 
 
@@ -222,8 +221,7 @@ def task(function, *args, **limits):
 
 
 def value_of(worker, function, *args):
-    _, outcome = worker.call(task(function, *args))
-    return unpack_outcome(function, outcome)[0]
+    return unpack_returned(function, worker.call(task(function, *args)).returned)[0]
 
 
 def test_an_idle_worker_ends_and_the_next_call_starts_one():

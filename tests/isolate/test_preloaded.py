@@ -5,9 +5,8 @@ import sys
 
 import pytest
 
-from course.isolate.environment import child_environment
-from course.isolate.messages import Task, pack_arguments, unpack_outcome
-from course.isolate.pool import Worker
+from course.isolate.messages import Task, pack_arguments, unpack_returned
+from course.isolate.pool import Worker, child_environment
 from tests.support import child_tasks as tasks
 
 MODULE = "import os\nopen(__file__ + '.log', 'a').write('x')\nVALUE = {value}\n"
@@ -53,8 +52,8 @@ def imported(worker, folders, name):
         memory_bytes=2**32,
         asleep_s=60,
     )
-    _, outcome = worker.call(task)
-    return unpack_outcome(tasks.value_in, outcome)[0] if outcome else None
+    returned = worker.call(task).returned
+    return unpack_returned(tasks.value_in, returned)[0] if returned else None
 
 
 def times(folder, name):

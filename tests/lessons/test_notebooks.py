@@ -247,7 +247,7 @@ def test_a_lesson_that_fails_or_varies_is_not_written(lesson, code, says):
 def test_an_unknown_lesson_is_a_sentence():
     for arguments in (["00", "77"], ["77", "--check"]):
         ended = CliRunner().invoke(app, ["notebooks", *arguments])
-        assert str(ended.exception).startswith("There is no lesson 77"), ended.stdout
+        assert str(ended.exception).startswith("There is no lesson '77'"), ended.stdout
 
 
 def test_exercises_may_stand_in_another_order_than_they_are_numbered_in(lesson):

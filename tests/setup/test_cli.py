@@ -125,7 +125,7 @@ def test_reset_of_no_lesson_is_refused_naming_those_there_are():
 
 
 def test_notebooks_of_a_lesson_that_is_not_there_are_refused():
-    assert "There is no lesson 99" in refuses(course("notebooks", "99", "--check"))
+    assert "There is no lesson '99'" in refuses(course("notebooks", "99", "--check"))
 
 
 def test_notebooks_check_says_whether_they_agree_and_its_exit_code_tells_the_same():

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 from course import check, doctor
 from course.exercises.answers import usual_mistake
-from course.exercises.judge_simulated import simulated
-from course.exercises.kinds import GluonKernel
+from course.exercises.judges.simulated import simulated
+from course.exercises.kinds import GluonExercise
 from course.exercises.registry import find
 
 
@@ -23,7 +23,7 @@ def loaded(file, name):
 
 def judged(exercise, answer, whole):
     """What `check` says, or for an answer in Gluon what `simulate` says, which takes less time."""
-    if whole or not isinstance(find(exercise), GluonKernel):
+    if whole or not isinstance(find(exercise), GluonExercise):
         return check(exercise, answer)
     return SimpleNamespace(**simulated(find(exercise), answer)._asdict())
 

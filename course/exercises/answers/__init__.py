@@ -8,15 +8,13 @@ import importlib
 from dataclasses import dataclass, field
 from types import ModuleType
 
-from course.exercises.kinds import Answer
-
 
 @dataclass(frozen=True)
 class Mistake:
     """A wrong answer, and what check must say of it."""
 
     name: str
-    answer: dict[str, str] | Answer
+    answer: object
     """For code what is replaced in the solution, else the answer itself."""
     verdict: str
     says: str
@@ -32,7 +30,7 @@ class Other:
     """A right answer that is not the solution."""
 
     name: str
-    answer: dict[str, str] | Answer
+    answer: object
 
 
 def mistakes(exercise_id: str) -> list[Mistake]:

@@ -4,8 +4,14 @@ import torch
 import triton
 from torch import Tensor
 
-from course.exercises.kinds import Answer, Kernel, Launcher, Registration
+from course.exercises.kinds import (
+    KernelExercise,
+    LauncherExercise,
+    RegistrationExercise,
+    TensorFunction,
+)
 from course.exercises.result import Judged, wrong
+from course.type_names import Kernel
 from course.verifying.inputs import Case, Input
 
 EPS = 1e-6
@@ -28,7 +34,7 @@ def _with_rstd(out: Tensor, rstd: Tensor) -> Tensor:
     return torch.cat([out, rstd.to(out.dtype)[:, None]], dim=1)
 
 
-def _forward(kernel: Answer, x: Tensor, weight: Tensor, eps: float) -> Tensor:
+def _forward(kernel: Kernel, x: Tensor, weight: Tensor, eps: float) -> Tensor:
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     rstd = torch.empty(len(x), dtype=torch.float32, device=x.device)
     block_n = triton.next_power_of_2(x.shape[1])
@@ -57,7 +63,7 @@ def _backward_cases(*shapes: tuple[int, int]) -> tuple[Case, ...]:
     )
 
 
-def _dx(kernel: Answer, d_out: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+def _dx(kernel: Kernel, d_out: Tensor, x: Tensor, weight: Tensor) -> Tensor:
     dx = torch.empty_like(x)
     block_n = triton.next_power_of_2(x.shape[1])
     kernel[(len(x),)](d_out, x, weight, _rstd(x), dx, x.shape[1], BLOCK_N=block_n)
@@ -77,7 +83,7 @@ def _dx_by(d_out: Tensor, x: Tensor, weight: Tensor) -> Tensor:
 
 def _dx_with(
     take: float = 1.0, divide: bool = True, weighted: bool = True
-) -> "Answer":  # what a slip makes of the gradient
+) -> TensorFunction:  # what a slip makes of the gradient
     def slip(d_out: Tensor, x: Tensor, weight: Tensor) -> Tensor:
         g, x_hat, rstd = _parts(d_out, x, weight if weighted else torch.ones_like(weight))
         total = (g * x_hat).sum(dim=1, keepdim=True)
@@ -90,8 +96,8 @@ def _weight_gradient_bytes(d_out: Tensor, x: Tensor, rstd: Tensor) -> int:
     """Both inputs once, rstd once for each block of 64 columns or more, the partial sums of each
     16 rows or more four times, which leaves room for atomics, and the result."""
     rows, cols = x.shape
-    partials = 4 * cols * triton.cdiv(rows, 16)
-    return 2 * x.nbytes + rstd.nbytes * triton.cdiv(cols, 64) + 4 * partials + 4 * cols
+    partials = 4 * cols * -(-rows // 16)
+    return 2 * x.nbytes + rstd.nbytes * -(-cols // 64) + 4 * partials + 4 * cols
 
 
 def no_atomics(stages: dict[str, str]) -> Judged | None:
@@ -106,7 +112,7 @@ def no_atomics(stages: dict[str, str]) -> Judged | None:
     )
 
 
-def _loss(kernel: Answer, x: Tensor, target: Tensor) -> Tensor:
+def _loss(kernel: Kernel, x: Tensor, target: Tensor) -> Tensor:
     loss = torch.empty(len(x), dtype=x.dtype, device=x.device)
     kernel[(len(x),)](x, target, loss, x.shape[1], x.stride(0), BLOCK_N=32)
     return loss
@@ -138,7 +144,7 @@ def _gradient(d_out: Tensor, x: Tensor, weight: Tensor, rstd: Tensor) -> tuple[T
 
 
 CAPSTONE = (
-    Kernel(
+    KernelExercise(
         "08.11",
         parameters=(
             "x_ptr", "weight_ptr", "out_ptr", "rstd_ptr", "n_cols", "stride_xm", "eps", "BLOCK_N",
@@ -164,7 +170,7 @@ CAPSTONE = (
             lambda x, weight, eps: _normed(x, weight, _rstd(x, eps), x.square().mean(1)),
         },
     ),
-    Kernel(
+    KernelExercise(
         "08.12",
         parameters=("d_out_ptr", "x_ptr", "weight_ptr", "rstd_ptr", "dx_ptr", "n_cols", "BLOCK_N"),
         reference=_dx_by,
@@ -178,7 +184,7 @@ CAPSTONE = (
             "the mean is added, and not subtracted": _dx_with(take=-1.0),
         },
     ),
-    Launcher(
+    LauncherExercise(
         "08.13",
         parameters=("d_out", "x", "rstd"),
         reference=lambda d_out, x, rstd: (d_out * x * rstd[:, None]).sum(dim=0),
@@ -194,13 +200,13 @@ CAPSTONE = (
             "x is left out": lambda d_out, x, rstd: (d_out * rstd[:, None]).sum(0),
         },
     ),
-    Registration(
+    RegistrationExercise(
         "08.14",
         forward=_operator,
         backward=_gradient,
         reference=lambda x, weight, eps: x * _rstd(x, eps)[:, None] * weight,
     ),
-    Kernel(
+    KernelExercise(
         "08.15",
         parameters=("x_ptr", "target_ptr", "loss_ptr", "n_cols", "stride_xm", "BLOCK_N"),
         reference=_losses,

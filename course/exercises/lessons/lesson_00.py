@@ -4,18 +4,19 @@ import re
 
 import torch
 
-from course.exercises.kinds import Answer, Choice, Kernel
+from course.exercises.kinds import ChoiceExercise, KernelExercise
 from course.exercises.result import Judged, wrong
+from course.type_names import Kernel
 from course.verifying.inputs import Case, Input
 
 
-def _ones_below(kernel: Answer, x: torch.Tensor) -> torch.Tensor:
+def _ones_below(kernel: Kernel, x: torch.Tensor) -> torch.Tensor:
     out = torch.empty_like(x)
     kernel[(1,)](x, out, x.numel())
     return out
 
 
-def _one_each(kernel: Answer, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+def _one_each(kernel: Kernel, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     out = torch.empty_like(x)
     kernel[(x.numel(),)](x, y, out)
     return out
@@ -28,7 +29,7 @@ def _all_are_masked(stages: dict[str, str]) -> Judged | None:
 
 
 EXERCISES = (
-    Kernel(
+    KernelExercise(
         "00.3",
         parameters=("x_ptr", "y_ptr", "out_ptr"),
         reference=lambda x, y: x - y,
@@ -39,7 +40,7 @@ EXERCISES = (
         cases=tuple(Case((Input((n,)),) * 2, seed=n) for n in (5, 1, 8, 33)),
         launch=_one_each,
     ),
-    Choice(
+    ChoiceExercise(
         "00.1",
         right="b",
         why={
@@ -51,7 +52,7 @@ EXERCISES = (
             "d": "A program has as many lanes as its block, whatever the tensor's length.",
         },
     ),
-    Kernel(
+    KernelExercise(
         "00.2",
         parameters=("x_ptr", "out_ptr", "n"),
         reference=lambda x: 2 * x,

@@ -3,7 +3,14 @@
 import torch
 import triton
 
-from course.exercises.kinds import Answer, Choice, Kernel, Launcher, Number, Text
+from course.exercises.kinds import (
+    ChoiceExercise,
+    KernelExercise,
+    LauncherExercise,
+    NumberExercise,
+    TextExercise,
+)
+from course.type_names import Kernel
 from course.verifying.inputs import Case, Input
 
 
@@ -20,13 +27,13 @@ def _grid(x: torch.Tensor) -> tuple[int]:
     return (triton.cdiv(x.numel(), _block(x)),)
 
 
-def _fill(kernel: Answer, x: torch.Tensor, value: float) -> torch.Tensor:
+def _fill(kernel: Kernel, x: torch.Tensor, value: float) -> torch.Tensor:
     out = torch.empty_like(x)
     kernel[_grid(x)](out, value, x.numel(), BLOCK_SIZE=_block(x))
     return out
 
 
-def _reverse(kernel: Answer, x: torch.Tensor) -> torch.Tensor:
+def _reverse(kernel: Kernel, x: torch.Tensor) -> torch.Tensor:
     out = torch.empty_like(x)
     kernel[_grid(x)](x, out, x.numel(), BLOCK_SIZE=_block(x))
     return out
@@ -40,7 +47,7 @@ def _gates(
 
 
 EXERCISES = (
-    Kernel(
+    KernelExercise(
         "01.1",
         parameters=("out_ptr", "value", "n_elements", "BLOCK_SIZE"),
         reference=torch.full_like,
@@ -53,7 +60,7 @@ EXERCISES = (
         # Lanes past the end may write the last element again.
         most_bytes=lambda x, value: x.nbytes + 4 * 128,
     ),
-    Launcher(
+    LauncherExercise(
         "01.2",
         parameters=("x", "a", "b"),
         reference=lambda x, a, b: a * x + b,
@@ -70,7 +77,7 @@ EXERCISES = (
         longer=lambda n: _vector(n + 1, 2.0, -0.5),
         absolute=1e-6,  # a * x and b cancel
     ),
-    Kernel(
+    KernelExercise(
         "01.3",
         parameters=("x_ptr", "out_ptr", "n_elements", "BLOCK_SIZE"),
         reference=lambda x: x.flip(0),
@@ -79,7 +86,7 @@ EXERCISES = (
         launch=_reverse,
         own_elements=True,
     ),
-    Launcher(
+    LauncherExercise(
         "01.4",
         parameters=("x",),
         reference=lambda x: x.flip(0)[::2],
@@ -93,7 +100,7 @@ EXERCISES = (
         longer=lambda n: _vector(2 * n + 1),
         may_copy=False,
     ),
-    Text(
+    TextExercise(
         "01.8",
         accepts=(
             "i64", "n_elements: i64", "n_elements: i64, divisible by 16", "i64, divisible by 16",
@@ -108,7 +115,7 @@ EXERCISES = (
             "*i64": "The star is for a pointer, and n_elements is a number.",
         },
     ),
-    Number(
+    NumberExercise(
         "01.5",
         right=2 * 2 * 2**26 / 1e6,
         unit="MB",
@@ -122,7 +129,7 @@ EXERCISES = (
             2 * 2 * 2**26 / 2**20: "Those are MiB, of 2^20 bytes. A MB has 10^6.",
         },
     ),
-    Number(
+    NumberExercise(
         "01.6",
         right=4 * 4 * 2**24 / 4.25e12 * 1e6,
         unit="us",
@@ -135,7 +142,7 @@ EXERCISES = (
             "memory, then the other. One kernel does both.",
         },
     ),
-    Choice(
+    ChoiceExercise(
         "01.7",
         right="c",
         why={
@@ -148,7 +155,7 @@ EXERCISES = (
             "microseconds.",
         },
     ),
-    Launcher(
+    LauncherExercise(
         "01.9",
         parameters=("gate", "up"),
         reference=lambda gate, up: gate * torch.sigmoid(gate) * up,

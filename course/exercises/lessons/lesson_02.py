@@ -6,13 +6,19 @@ import torch
 import triton
 from torch.nn.functional import gelu, pad
 
-from course.exercises.diagnosis import Diagnosis
-from course.exercises.kinds import Answer, Choice, Kernel, Launcher, Number
+from course.exercises.kinds import (
+    ChoiceExercise,
+    DiagnosisExercise,
+    KernelExercise,
+    LauncherExercise,
+    NumberExercise,
+)
 from course.exercises.result import Judged, wrong
+from course.type_names import Kernel
 from course.verifying.inputs import Case, Input
 
 
-def _outer_sum(kernel: Answer, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+def _outer_sum(kernel: Kernel, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     m, n = len(x), len(y)
     out = torch.empty(m, n, dtype=x.dtype, device=x.device)
     block_m, block_n = (16, 32) if m < 30 else (8, 4)
@@ -61,7 +67,7 @@ def _by_descriptors(stages: dict[str, str]) -> Judged | None:
 
 
 EXERCISES = (
-    Kernel(
+    KernelExercise(
         "02.1",
         parameters=("x_ptr", "y_ptr", "out_ptr", "m", "n", "BLOCK_M", "BLOCK_N"),
         reference=lambda x, y: x[:, None] + y[None, :],
@@ -72,7 +78,7 @@ EXERCISES = (
         launch=_outer_sum,
         own_elements=True,
     ),
-    Launcher(
+    LauncherExercise(
         "02.2",
         parameters=("x",),
         reference=lambda x: (x / 2).contiguous(),
@@ -86,7 +92,7 @@ EXERCISES = (
         contiguous=True,
         most_bytes=lambda x: 2 * 4 * x.numel(),
     ),
-    Launcher(
+    LauncherExercise(
         "02.3",
         parameters=("x",),
         reference=lambda x: x.transpose(1, 2).contiguous(),
@@ -104,7 +110,7 @@ EXERCISES = (
         own_elements=True,
         most_launches=1,
     ),
-    Number(
+    NumberExercise(
         "02.4",
         right=16,
         unit="sectors",
@@ -120,7 +126,7 @@ EXERCISES = (
             512: "Those are the bytes from the first element to the last.",
         },
     ),
-    Choice(
+    ChoiceExercise(
         "02.5",
         right="c",
         why={
@@ -131,7 +137,7 @@ EXERCISES = (
             "d": "Its strides are (64, 2): the last one must be 1.",
         },
     ),
-    Launcher(
+    LauncherExercise(
         "02.8",
         parameters=("x",),
         reference=lambda x: x.T.contiguous(),
@@ -142,7 +148,7 @@ EXERCISES = (
         most_launches=1,
         compiled=_by_descriptors,
     ),
-    Launcher(
+    LauncherExercise(
         "02.6",
         parameters=("x", "bias"),
         reference=lambda x, bias: gelu(x + bias),
@@ -166,8 +172,8 @@ EXERCISES = (
         # row of tiles, however low.
         most_bytes=lambda x, bias: 2 * x.nbytes + len(x) * bias.nbytes,
     ),
-    Diagnosis(
-        cause=Choice(
+    DiagnosisExercise(
+        cause=ChoiceExercise(
             "02.7",
             right="b",
             why={
@@ -178,7 +184,7 @@ EXERCISES = (
                 "d": "For row 0 the mask is false and `other` is 0, which is what was asked for.",
             },
         ),
-        mended=Launcher(
+        mended=LauncherExercise(
             "02.7",
             parameters=("x",),
             reference=_smooth,

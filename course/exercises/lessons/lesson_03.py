@@ -6,10 +6,16 @@ from typing import Any
 import torch
 import triton
 
-from course.exercises.diagnosis import Diagnosis, cause
-from course.exercises.kinds import Answer, Kernel, Launcher, Number
-from course.exercises.names_in_order import NamesInOrder
+from course.exercises.kinds import (
+    DiagnosisExercise,
+    KernelExercise,
+    LauncherExercise,
+    NamesExercise,
+    NumberExercise,
+    cause,
+)
 from course.exercises.result import Judged, wrong
+from course.type_names import Kernel
 from course.verifying.inputs import Case, Input
 
 MULTIPROCESSORS = 132
@@ -18,7 +24,7 @@ MOST_TIMES = 1.25
 """Sectors over the least that an access may move."""
 
 
-def _copy_rows(kernel: Answer, x: torch.Tensor) -> torch.Tensor:
+def _copy_rows(kernel: Kernel, x: torch.Tensor) -> torch.Tensor:
     # Not the same for all cases, so that a kernel must go by what it is given.
     n_cols = x.stride(0) - 4
     out = torch.empty(len(x), n_cols, dtype=x.dtype, device=x.device)
@@ -33,13 +39,13 @@ def _all_loads_are_wide(stages: dict[str, str]) -> Judged | None:
     return wrong("narrow loads", says) if narrow else None
 
 
-def _scale_rows(kernel: Answer, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+def _scale_rows(kernel: Kernel, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
     out = torch.empty_like(x)
     kernel[(triton.cdiv(x.numel(), 256),)](x, scale, out, *x.shape, BLOCK_SIZE=256)
     return out
 
 
-def _sectors_wasted(kernel: Answer) -> Judged | None:
+def _sectors_wasted(kernel: Kernel) -> Judged | None:
     """Which access of the kernel moves more sectors than it must, on an H200."""
     from course.tracing.api import cost  # it loads the compiler's side
 
@@ -70,7 +76,7 @@ def _spills(stages: dict[str, Any]) -> Judged | None:
 
 
 EXERCISES = (
-    NamesInOrder(
+    NamesExercise(
         "03.1",
         right=("ptx", "ttir", "sass", "ttgir", "llir"),
         of="stages",
@@ -86,7 +92,7 @@ EXERCISES = (
             "1 and 5 are swapped: getelementptr is LLVM's, ld.global is PTX's.",
         },
     ),
-    Number(
+    NumberExercise(
         "03.2",
         right=32,
         unit="elements",
@@ -101,7 +107,7 @@ EXERCISES = (
             1024: "That is the elements of a warp.",
         },
     ),
-    Kernel(
+    KernelExercise(
         "03.3",
         parameters=("x_ptr", "out_ptr", "stride", "n_cols", "BLOCK_SIZE"),
         reference=lambda x: x[:, :-4].clone(),
@@ -112,7 +118,7 @@ EXERCISES = (
         launch=_copy_rows,
         compiled=_all_loads_are_wide,
     ),
-    Diagnosis(
+    DiagnosisExercise(
         cause=cause(
             "03.4",
             right="c",
@@ -122,7 +128,7 @@ EXERCISES = (
             c="Lanes that follow one another are a row apart, so each pays a sector of its own.",
             d="`lower` reports no spilled bytes.",
         ),
-        mended=Kernel(
+        mended=KernelExercise(
             "03.4",
             parameters=("x_ptr", "scale_ptr", "out_ptr", "n_rows", "n_cols", "BLOCK_SIZE"),
             reference=lambda x, scale: x * scale[:, None],
@@ -134,7 +140,7 @@ EXERCISES = (
         ),
         counted=_sectors_wasted,
     ),
-    Diagnosis(
+    DiagnosisExercise(
         cause=cause(
             "03.5",
             right="d",
@@ -143,7 +149,7 @@ EXERCISES = (
             c="The lanes of a warp load neighbors: `cost` counts no more sectors than it must.",
             d="A thread would have to hold 32,768 / 128 = 256 elements, and it has 255 registers.",
         ),
-        mended=Launcher(
+        mended=LauncherExercise(
             "03.5",
             parameters=("x",),
             reference=lambda x: x / x.sum(dim=1, keepdim=True),
@@ -154,7 +160,7 @@ EXERCISES = (
             compiled=_spills,
         ),
     ),
-    Diagnosis(
+    DiagnosisExercise(
         cause=cause(
             "03.6",
             right="a",
@@ -163,7 +169,7 @@ EXERCISES = (
             c="The lanes of a warp load neighbors: `cost` counts no more sectors than it must.",
             d="A block has 1,024 elements, 8 per thread: `lower` reports no spilled bytes.",
         ),
-        mended=Launcher(
+        mended=LauncherExercise(
             "03.6",
             parameters=("x", "limit"),
             reference=lambda x, limit: torch.minimum(x, limit[:, None]),

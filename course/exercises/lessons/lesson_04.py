@@ -5,8 +5,9 @@ import math
 import torch
 import triton
 
-from course.exercises.compiled_rows import any_number_of_rows
-from course.exercises.kinds import Answer, Choice, Kernel, Launcher, Number
+from course.exercises.judges.required_code import any_number_of_rows
+from course.exercises.kinds import ChoiceExercise, KernelExercise, LauncherExercise, NumberExercise
+from course.type_names import Kernel
 from course.verifying.inputs import Case, Input
 
 
@@ -17,13 +18,13 @@ def _rows(rows: int, cols: int, layout: str = "contiguous", values: str = "norma
 SLICED = _rows(3, 33, "left part of a wider one")
 
 
-def _reduce_rows(kernel: Answer, x: torch.Tensor) -> torch.Tensor:
+def _reduce_rows(kernel: Kernel, x: torch.Tensor) -> torch.Tensor:
     out = torch.empty(len(x), dtype=x.dtype, device=x.device)
     kernel[(len(x),)](x, out, x.shape[1], x.stride(0), BLOCK_N=triton.next_power_of_2(x.shape[1]))
     return out
 
 
-def _reduce_tiles(kernel: Answer, x: torch.Tensor) -> torch.Tensor:
+def _reduce_tiles(kernel: Kernel, x: torch.Tensor) -> torch.Tensor:
     out = torch.empty(len(x), dtype=x.dtype, device=x.device)
     block_n = triton.next_power_of_2(x.shape[1])
     grid = (triton.cdiv(len(x), 4),)
@@ -31,19 +32,19 @@ def _reduce_tiles(kernel: Answer, x: torch.Tensor) -> torch.Tensor:
     return out
 
 
-def _of_rows(kernel: Answer, x: torch.Tensor) -> torch.Tensor:
+def _of_rows(kernel: Kernel, x: torch.Tensor) -> torch.Tensor:
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     kernel[(len(x),)](x, out, x.shape[1], x.stride(0), BLOCK_N=triton.next_power_of_2(x.shape[1]))
     return out
 
 
-def _backward(kernel: Answer, out: torch.Tensor, d_out: torch.Tensor) -> torch.Tensor:
+def _backward(kernel: Kernel, out: torch.Tensor, d_out: torch.Tensor) -> torch.Tensor:
     dx = torch.empty_like(out)
     kernel[(len(out),)](out, d_out, dx, out.shape[1], BLOCK_N=triton.next_power_of_2(out.shape[1]))
     return dx
 
 
-def _merge(kernel: Answer, m: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
+def _merge(kernel: Kernel, m: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
     merged = torch.empty_like(m)
     total = _of_halves(m, total)
     kernel[(triton.cdiv(m.shape[1], 32),)](m, total, merged, m.shape[1], BLOCK=32)
@@ -102,7 +103,7 @@ def _factors_turned_round(m: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
 
 
 EXERCISES = (
-    Kernel(
+    KernelExercise(
         "04.1",
         parameters=("x_ptr", "out_ptr", "n_cols", "stride_xm", "BLOCK_N"),
         reference=lambda x: x.sum(dim=1),
@@ -116,7 +117,7 @@ EXERCISES = (
         launch=_reduce_rows,
         absolute=1e-4,  # sums cancel
     ),
-    Kernel(
+    KernelExercise(
         "04.2",
         parameters=("x_ptr", "out_ptr", "n_cols", "stride_xm", "BLOCK_N"),
         reference=lambda x: x.max(dim=1).values,
@@ -131,7 +132,7 @@ EXERCISES = (
         ),
         launch=_reduce_rows,
     ),
-    Kernel(
+    KernelExercise(
         "04.3",
         parameters=("x_ptr", "out_ptr", "n_cols", "stride_xm", "BLOCK_N"),
         reference=lambda x: torch.log_softmax(x, dim=1),
@@ -149,7 +150,7 @@ EXERCISES = (
         launch=_of_rows,
         absolute=1e-5,
     ),
-    Kernel(
+    KernelExercise(
         "04.4",
         parameters=("m_ptr", "sum_ptr", "out_ptr", "n", "BLOCK"),
         reference=_merged,
@@ -166,7 +167,7 @@ EXERCISES = (
         ),
         launch=_merge,
     ),
-    Number(
+    NumberExercise(
         "04.5",
         right=805.306368,
         unit="megabytes",
@@ -181,7 +182,7 @@ EXERCISES = (
             768: "That is in units of 2^20 bytes.",
         },
     ),
-    Choice(
+    ChoiceExercise(
         "04.6",
         right="b",
         why={
@@ -192,7 +193,7 @@ EXERCISES = (
             "d": "exp takes as long for each element as in a wide row.",
         },
     ),
-    Kernel(
+    KernelExercise(
         "04.10",
         parameters=("x_ptr", "out_ptr", "n_rows", "n_cols", "stride_xm", "BLOCK_M", "BLOCK_N"),
         reference=lambda x: x.max(dim=1).values,
@@ -205,14 +206,14 @@ EXERCISES = (
         launch=_reduce_tiles,
         compiled=any_number_of_rows,
     ),
-    Launcher(
+    LauncherExercise(
         "04.7",
         parameters=("x",),
         reference=lambda x: torch.softmax(x, dim=1),
         cases=(_rows(5, 100), _rows(4, 64), _rows(3, 257), _rows(1, 1)),
         trials=2,
     ),
-    Launcher(
+    LauncherExercise(
         "04.8",
         parameters=("x",),
         reference=lambda x: x.sum(dim=0),
@@ -223,7 +224,7 @@ EXERCISES = (
         # launch; and the result is written.
         most_bytes=lambda x: x.nbytes + 4 * x.shape[1] * (2 * triton.cdiv(x.shape[0], 16) + 1),
     ),
-    Kernel(
+    KernelExercise(
         "04.9",
         parameters=("out_ptr", "d_out_ptr", "dx_ptr", "n_cols", "BLOCK_N"),
         reference=lambda out, d_out: out * (d_out - (out * d_out).sum(dim=1, keepdim=True)),

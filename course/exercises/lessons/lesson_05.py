@@ -4,9 +4,10 @@ import torch
 import triton
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from course.exercises.compiled_dots import dots_in_16_bits, product_in_float32
-from course.exercises.kinds import Answer, Kernel, Launcher, Number, Text
+from course.exercises.judges.required_code import dots_in_16_bits, product_in_float32
+from course.exercises.kinds import KernelExercise, LauncherExercise, NumberExercise, TextExercise
 from course.exercises.result import Judged, wrong
+from course.type_names import Kernel
 from course.verifying.inputs import Case, Input
 
 HALF = torch.float16
@@ -18,7 +19,7 @@ def _product(m: int, n: int, k: int, layout: str = "contiguous") -> Case:
     return Case((Input((m, k), HALF, layout), Input((k, n), HALF, layout)), seed=m + n + k)
 
 
-def _by_tiles(kernel: Answer, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def _by_tiles(kernel: Kernel, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Whole tiles of 32 x 16 x 64: three sizes, so that none can stand for another."""
     c = torch.empty(a.shape[0], b.shape[1], device=a.device)
     kernel[(len(a) // 32, b.shape[1] // 16)](
@@ -27,7 +28,7 @@ def _by_tiles(kernel: Answer, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return c
 
 
-def _by_masked_tiles(kernel: Answer, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def _by_masked_tiles(kernel: Kernel, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     (m, k), n = a.shape, b.shape[1]
     c = torch.empty(m, n, device=a.device)
     kernel[(triton.cdiv(m, 16), triton.cdiv(n, 16))](
@@ -36,7 +37,7 @@ def _by_masked_tiles(kernel: Answer, a: torch.Tensor, b: torch.Tensor) -> torch.
     return c
 
 
-def _small(kernel: Answer, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def _small(kernel: Kernel, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     c = torch.empty(8, 8, device=a.device)
     kernel[(1,)](a, b, c)
     return c
@@ -90,7 +91,7 @@ def _by_persistent_programs(stages: dict[str, str]) -> Judged | None:
     return dots_in_16_bits(stages)
 
 
-def _persistent(kernel: Answer, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def _persistent(kernel: Kernel, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Three programs, whatever the number of tiles of 16 x 32 is."""
     c = torch.empty(len(a), b.shape[1], dtype=a.dtype, device=a.device)
     descs = (
@@ -107,7 +108,7 @@ def _linear(m: int, n: int, k: int, x_layout: str = "contiguous") -> Case:
 
 
 EXERCISES = (
-    Kernel(
+    KernelExercise(
         "05.1",
         parameters=("a_ptr", "b_ptr", "c_ptr", "N", "K", "BLOCK_M", "BLOCK_N", "BLOCK_K"),
         reference=product_in_float32,
@@ -126,7 +127,7 @@ EXERCISES = (
         in_float32=True,
         compiled=dots_in_16_bits,
     ),
-    Kernel(
+    KernelExercise(
         "05.2",
         parameters=("a_ptr", "b_ptr", "c_ptr", "M", "N", "K", "BLOCK_M", "BLOCK_N", "BLOCK_K"),
         reference=product_in_float32,
@@ -140,7 +141,7 @@ EXERCISES = (
         in_float32=True,
         compiled=dots_in_16_bits,
     ),
-    Kernel(
+    KernelExercise(
         "05.3",
         parameters=("a_ptr", "b_ptr", "c_ptr"),
         reference=product_in_float32,
@@ -150,7 +151,7 @@ EXERCISES = (
         in_float32=True,
         compiled=dots_in_16_bits,
     ),
-    Number(
+    NumberExercise(
         "05.4",
         right=28,
         unit="rows and columns of tiles",
@@ -167,7 +168,7 @@ EXERCISES = (
         },
         relative=0.001,
     ),
-    Text(
+    TextExercise(
         "05.5",
         accepts=("2, 4, 9",),
         because="An iteration needs 64 x 64 of a and 64 x 128 of b, 2 bytes each: 24 KB. 64, 99 "
@@ -184,7 +185,7 @@ EXERCISES = (
             "iteration under way has one.",
         },
     ),
-    Launcher(
+    LauncherExercise(
         "05.7",
         parameters=("x", "w"),
         reference=lambda x, w: x @ w.T,
@@ -203,7 +204,7 @@ EXERCISES = (
         in_float32=True,
         compiled=_by_descriptors,
     ),
-    Kernel(
+    KernelExercise(
         "05.8",
         parameters=("a_desc", "b_desc", "c_desc", "M", "N", "K", "BLOCK_M", "BLOCK_N", "BLOCK_K"),
         reference=lambda a, b: a @ b,
@@ -221,7 +222,7 @@ EXERCISES = (
         in_float32=True,
         compiled=_by_persistent_programs,
     ),
-    Launcher(
+    LauncherExercise(
         "05.6",
         parameters=("x", "w", "bias"),
         reference=lambda x, w, bias: torch.relu(x @ w.T + bias),

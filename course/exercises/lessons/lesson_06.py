@@ -9,9 +9,10 @@ import triton
 from torch import Tensor
 from torch.nn.functional import pad
 
-from course.exercises.compiled_dots import dots_in_16_bits
-from course.exercises.kinds import Answer, Function, Kernel, Launcher, Number
+from course.exercises.judges.required_code import dots_in_16_bits
+from course.exercises.kinds import KernelExercise, LauncherExercise, NumberExercise, TensorFunction
 from course.exercises.result import Judged, wrong
+from course.type_names import Kernel
 from course.verifying.inputs import Case, Input
 
 LN2 = math.log(2)
@@ -58,7 +59,8 @@ def _low(
 
 
 def _scores(q: Tensor, k: Tensor) -> Tensor:
-    return q @ k.mT * q.shape[-1] ** -0.5
+    scores: Tensor = q @ k.mT * q.shape[-1] ** -0.5
+    return scores
 
 
 def _attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -131,14 +133,14 @@ def _as_if_contiguous(x: Tensor, rows: int) -> Tensor:
     return pad(x, (0, 0, 0, rows)).flatten()[: x.numel()].view(x.shape)
 
 
-def _one_tile(kernel: Answer, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+def _one_tile(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     out, (block_m, d) = torch.empty_like(q), q.shape
     block_n = max(16, triton.next_power_of_2(len(k)))
     kernel[(1,)](q, k, v, out, len(k), d**-0.5, D=d, BLOCK_M=block_m, BLOCK_N=block_n)
     return out
 
 
-def _loop(kernel: Answer, q: Tensor, k: Tensor, v: Tensor, *more: float) -> Tensor:
+def _loop(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, *more: float) -> Tensor:
     """more: what the kernel is given besides, a window or a slope."""
     out, (queries, d) = torch.empty_like(q), q.shape
     kernel[(triton.cdiv(queries, BLOCK),)](
@@ -147,7 +149,7 @@ def _loop(kernel: Answer, q: Tensor, k: Tensor, v: Tensor, *more: float) -> Tens
     return out
 
 
-def _lse(kernel: Answer, q: Tensor, k: Tensor) -> Tensor:
+def _lse(kernel: Kernel, q: Tensor, k: Tensor) -> Tensor:
     lse, (queries, d) = torch.empty(len(q), dtype=torch.float32, device=q.device), q.shape
     kernel[(triton.cdiv(queries, BLOCK),)](
         q, k, lse, queries, len(k), d**-0.5, D=d, BLOCK_M=BLOCK, BLOCK_N=BLOCK
@@ -161,7 +163,7 @@ def _apart(x: Tensor, rows: int) -> Tensor:
     return torch.zeros(heads, length + rows, d, dtype=x.dtype, device=x.device)[:, :-rows].copy_(x)
 
 
-def _by_head(kernel: Answer, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+def _by_head(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     out, (heads, queries, d) = torch.empty(q.shape, dtype=q.dtype, device=q.device), q.shape
     q, v = _apart(q, 2), _apart(v, 1)  # their heads lie further apart than those of k
     kernel[(heads,)](
@@ -217,7 +219,7 @@ def _one_query(keys: int, head_dim: int, values: str = "normal") -> Case:
     return Case((q, k, k), seed=keys)
 
 
-def _merged_by(weigh: Callable[[Tensor], Tensor]) -> Function:
+def _merged_by(weigh: Callable[[Tensor], Tensor]) -> TensorFunction:
     """The results of 64 keys each, weighed by what `weigh` makes of their scores, a row a part."""
 
     def merged(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -255,7 +257,7 @@ def _exp2_with_the_scale(stages: dict[str, str]) -> Judged | None:
 TILE = ("D", "BLOCK_M", "BLOCK_N")
 
 EXERCISES = (
-    Kernel(
+    KernelExercise(
         "06.1",
         parameters=("q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_keys", "scale", *TILE),
         reference=_attention,
@@ -275,7 +277,7 @@ EXERCISES = (
         in_float32=True,
         compiled=_sums_in_float32,
     ),
-    Kernel(
+    KernelExercise(
         "06.2",
         parameters=("q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_queries", "n_keys", "scale", *TILE),
         reference=_attention,
@@ -295,7 +297,7 @@ EXERCISES = (
         launch=_loop,
         absolute=ROUNDED,
     ),
-    Kernel(
+    KernelExercise(
         "06.9",
         parameters=("q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_queries", "n_keys", "scale", *TILE),
         reference=_attention,
@@ -317,7 +319,7 @@ EXERCISES = (
         absolute=ROUNDED,
         compiled=_exp2_with_the_scale,
     ),
-    Kernel(
+    KernelExercise(
         "06.3",
         parameters=("q_ptr", "k_ptr", "lse_ptr", "n_queries", "n_keys", "scale", *TILE),
         reference=_log_sum_exp,
@@ -339,7 +341,7 @@ EXERCISES = (
         launch=_lse,
         absolute=1e-5,
     ),
-    Number(
+    NumberExercise(
         "06.4",
         right=1056,
         unit="tiles",
@@ -357,7 +359,7 @@ EXERCISES = (
             528: "That is a tile for each 128 keys: they are 64 keys wide.",
         },
     ),
-    Kernel(
+    KernelExercise(
         "06.5",
         parameters=("q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_queries", "n_keys", "scale", *TILE),
         reference=_masked,
@@ -377,7 +379,7 @@ EXERCISES = (
         absolute=ROUNDED,
         most_bytes=_least_bytes,
     ),
-    Kernel(
+    KernelExercise(
         "06.6",
         parameters=(
             "q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_heads", "n_key_heads", "n_queries", "n_keys",
@@ -405,7 +407,7 @@ EXERCISES = (
         launch=_by_head,
         absolute=ROUNDED,
     ),
-    Number(
+    NumberExercise(
         "06.7",
         right=128,
         unit="registers",
@@ -419,7 +421,7 @@ EXERCISES = (
             32: "Those would be scores or an accumulator in 16 bits: both are float32.",
         },
     ),
-    Kernel(
+    KernelExercise(
         "06.8",
         parameters=(
             "q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_queries", "n_keys", "window", "scale", *TILE,
@@ -440,7 +442,7 @@ EXERCISES = (
         absolute=ROUNDED,
         most_bytes=_least_bytes,
     ),
-    Kernel(
+    KernelExercise(
         "06.10",
         parameters=(
             "q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_queries", "n_keys", "slope", "scale", *TILE,
@@ -466,7 +468,7 @@ EXERCISES = (
         launch=lambda kernel, q, k, v, eighths: _loop(kernel, q, k, v, eighths / 8),
         absolute=ROUNDED,
     ),
-    Launcher(
+    LauncherExercise(
         "06.11",
         parameters=("q", "k", "v"),
         reference=_attention,

@@ -1,14 +1,14 @@
 """The exercises of lesson 07."""
 
 from course.aot.handed import PlainValue
-from course.exercises.export_exercise import Call, ExportExercise, tensor
-from course.exercises.kinds import Choice
+from course.exercises.kinds import ChoiceExercise
+from course.exercises.kinds.export import ExportCall, ExportExercise, tensor
 
 
-def _rows(n_rows: int, n_cols: int, stride_xm: int, grid: tuple[int, int, int]) -> Call:
+def _rows(n_rows: int, n_cols: int, stride_xm: int, grid: tuple[int, int, int]) -> ExportCall:
     tensors = {name: tensor("float16") for name in ("x_ptr", "bias_ptr", "out_ptr")}
     numbers = {"n_rows": n_rows, "n_cols": n_cols, "stride_xm": stride_xm, "stride_xn": 1}
-    return Call({**tensors, **numbers}, grid, frozenset({*tensors, "stride_xn"}))
+    return ExportCall({**tensors, **numbers}, grid, frozenset({*tensors, "stride_xn"}))
 
 
 STRIDES = [
@@ -24,21 +24,21 @@ ATTENTION = {
 }
 
 
-def _attention(batch: int, nheads: int, seqlen_q: int, grid: tuple[int, int, int]) -> Call:
+def _attention(batch: int, nheads: int, seqlen_q: int, grid: tuple[int, int, int]) -> ExportCall:
     values: dict[str, PlainValue] = {**dict.fromkeys(ATTENTION, 16), "softmax_scale": 0.25}
     values |= {name: tensor("float16") for name in ("Q", "K", "V", "Out")}
     values |= {name: tensor("float32") for name in ("Lse", "TMP")}
     values |= {"EVEN_M": 0, "EVEN_N": 0, "EVEN_HEADDIM": 1}
     counts = {"batch": batch, "nheads": nheads, "seqlen_q": seqlen_q}
-    return Call({**values, **counts, "seqlen_q_rounded": 1024}, grid, shown=tuple(counts))
+    return ExportCall({**values, **counts, "seqlen_q_rounded": 1024}, grid, shown=tuple(counts))
 
 
-def _add(n_elements: int, grid: int, past: str = "", wide: bool = False) -> Call:
+def _add(n_elements: int, grid: int, past: str = "", wide: bool = False) -> ExportCall:
     """past: the vector that begins 4 bytes past a multiple of 16."""
     names = ("x_ptr", "y_ptr", "out_ptr")
     tensors = {name: tensor("float32", 4 if name == past else 0) for name in names}
     values: dict[str, PlainValue] = {**tensors, "n_elements": n_elements}
-    return Call(values, (grid, 1, 1), frozenset(values) if wide else frozenset())
+    return ExportCall(values, (grid, 1, 1), frozenset(values) if wide else frozenset())
 
 
 EXERCISES = (
@@ -75,7 +75,7 @@ EXERCISES = (
         + "i1, i1, i1, 0, 16, 128, 16",
         because="Whatever the number of queries, every one has a program.",
     ),
-    Choice(
+    ChoiceExercise(
         "07.3",
         right="c",
         why={

@@ -4,10 +4,17 @@ import torch
 import triton
 
 from course.benching.profiles import step_profile
-from course.exercises.cause_gone import CauseGone
-from course.exercises.compiled_dots import product_in_float32
-from course.exercises.diagnosis import Diagnosis, cause
-from course.exercises.kinds import Answer, Choice, Kernel, Launcher, Number
+from course.exercises.judges.cause_gone import CauseGone
+from course.exercises.judges.required_code import product_in_float32
+from course.exercises.kinds import (
+    ChoiceExercise,
+    DiagnosisExercise,
+    KernelExercise,
+    LauncherExercise,
+    NumberExercise,
+    cause,
+)
+from course.type_names import Kernel
 from course.verifying.inputs import Case, Input
 
 from .capstone import CAPSTONE
@@ -26,7 +33,7 @@ def _meta(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.empty(*shape, dtype=dtype, device="meta")
 
 
-def _gate(kernel: Answer, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+def _gate(kernel: Kernel, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     out = torch.empty_like(x)
     kernel[(triton.cdiv(len(x), 128),)](x, y, out, len(x), BLOCK_SIZE=128)
     return out
@@ -39,7 +46,7 @@ def _lengths(x: torch.Tensor) -> torch.Tensor:
     return torch.tensor([*lengths, stride], dtype=torch.int32, device=x.device)
 
 
-def _means(kernel: Answer, x: torch.Tensor) -> torch.Tensor:
+def _means(kernel: Kernel, x: torch.Tensor) -> torch.Tensor:
     rows, stride = x.shape
     out = torch.empty(rows, device=x.device)
     block_size = triton.next_power_of_2(stride)
@@ -52,7 +59,7 @@ def _sums_of_rows(x: torch.Tensor) -> torch.Tensor:
     return x.where(inside, 0.0).sum(dim=1)
 
 
-def _product(kernel: Answer, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def _product(kernel: Kernel, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     c = torch.empty(a.shape[0], b.shape[1], device=a.device)
     kernel[(a.shape[0] // 64, b.shape[1] // 64)](a, b, c, b.shape[1], a.shape[1], BLOCK=64)
     return c
@@ -62,10 +69,10 @@ def _means_of_rows(x: torch.Tensor) -> torch.Tensor:
     return (_sums_of_rows(x) / _lengths(x)).to(torch.promote_types(x.dtype, torch.float32))
 
 
-def _mended_product(exercise_id: str) -> Kernel:
+def _mended_product(exercise_id: str) -> KernelExercise:
     """A matrix product of float16 in blocks of 64."""
     half = torch.float16
-    return Kernel(
+    return KernelExercise(
         exercise_id,
         parameters=("a_ptr", "b_ptr", "c_ptr", "N", "K", "BLOCK"),
         reference=product_in_float32,
@@ -104,7 +111,7 @@ def _indices(tokens: int, table: torch.Tensor) -> torch.Tensor:
 TOKENS = 10
 
 
-def _embed(kernel: Answer, table: torch.Tensor) -> torch.Tensor:
+def _embed(kernel: Kernel, table: torch.Tensor) -> torch.Tensor:
     n_cols = table.shape[1]
     out = torch.empty(TOKENS, n_cols, device=table.device)
     block_size = triton.next_power_of_2(n_cols)
@@ -117,7 +124,7 @@ def _embedded(table: torch.Tensor) -> torch.Tensor:
     return table[index.clamp(min=0)].where((index != IGNORED)[:, None], 0.0)
 
 
-def _count(kernel: Answer, edges: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+def _count(kernel: Kernel, edges: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     out = torch.empty_like(x)
     kernel[(len(x),)](edges.sort().values, _some_on_edges(edges, x), out, len(edges))
     return out
@@ -136,7 +143,7 @@ def _counted(edges: torch.Tensor, x: torch.Tensor, right: bool = True) -> torch.
 
 
 EXERCISES = (
-    Diagnosis(
+    DiagnosisExercise(
         cause=cause(
             "08.1",
             right="c",
@@ -149,7 +156,7 @@ EXERCISES = (
             e=ONE_BY_ONE,
             f=NO_DOT,
         ),
-        mended=Kernel(
+        mended=KernelExercise(
             "08.1",
             parameters=("x_ptr", "y_ptr", "out_ptr", "n_elements", "BLOCK_SIZE"),
             reference=lambda x, y: torch.nn.functional.silu(x) * y,
@@ -165,7 +172,7 @@ EXERCISES = (
             {"BLOCK_SIZE": 1024},
         ),
     ),
-    Diagnosis(
+    DiagnosisExercise(
         cause=cause(
             "08.2",
             right="f",
@@ -181,7 +188,7 @@ EXERCISES = (
         mended=_mended_product("08.2"),
         counted=CauseGone(("tensor cores", "older dot"), (16, 16), _product_args, {"BLOCK": 64}),
     ),
-    Number(
+    NumberExercise(
         "08.9",
         right=100 * PROFILE.at("forward", "attention").us / 2 / PROFILE.us,
         unit="percent",
@@ -194,7 +201,7 @@ EXERCISES = (
             "the part of the forward pass; the question is about the step.",
         },
     ),
-    Choice(
+    ChoiceExercise(
         "08.3",
         right="b",
         why={
@@ -209,7 +216,7 @@ EXERCISES = (
             "compiles a kernel for each configuration, and not for each number of rows.",
         },
     ),
-    Kernel(
+    KernelExercise(
         "08.4",
         parameters=("table_ptr", "index_ptr", "out_ptr", "n_cols", "BLOCK_SIZE"),
         reference=_embedded,
@@ -220,7 +227,7 @@ EXERCISES = (
         launch=_embed,
         slips={"-100 stands for row 0": lambda table: table[_indices(TOKENS, table).clamp(min=0)]},
     ),
-    Number(
+    NumberExercise(
         "08.10",
         right=124,
         unit="errors",
@@ -233,7 +240,7 @@ EXERCISES = (
             1024: "These are all lanes; 900 of them read what is there.",
         },
     ),
-    Kernel(
+    KernelExercise(
         "08.5",
         parameters=("edges_ptr", "x_ptr", "out_ptr", "n_edges"),
         reference=_counted,
@@ -247,7 +254,7 @@ EXERCISES = (
         timeout_s=4,
         slips={"an edge that equals x is not counted": lambda edges, x: _counted(edges, x, False)},
     ),
-    Diagnosis(
+    DiagnosisExercise(
         cause=cause(
             "08.6",
             right="b",
@@ -262,7 +269,7 @@ EXERCISES = (
             e=ONE_BY_ONE,
             f=NO_DOT,
         ),
-        mended=Kernel(
+        mended=KernelExercise(
             "08.6",
             parameters=("x_ptr", "lengths_ptr", "out_ptr", "stride", "BLOCK_SIZE"),
             reference=_means_of_rows,
@@ -279,7 +286,7 @@ EXERCISES = (
         ),
         counted=CauseGone(("narrow",), (64,), _padded_rows, {"BLOCK_SIZE": 4096}),
     ),
-    Diagnosis(
+    DiagnosisExercise(
         cause=cause(
             "08.7",
             right="e",
@@ -294,7 +301,7 @@ EXERCISES = (
         mended=_mended_product("08.7"),
         counted=CauseGone(("pipelining",), (16, 16), _product_args, {"BLOCK": 64}),
     ),
-    Diagnosis(
+    DiagnosisExercise(
         cause=cause(
             "08.8",
             right="a",
@@ -306,7 +313,7 @@ EXERCISES = (
             "program gains 2 times, and the other multiprocessors more than a hundred.",
             f=NO_DOT,
         ),
-        mended=Launcher(
+        mended=LauncherExercise(
             "08.8",
             parameters=("x", "y"),
             reference=lambda x, y: (x * y).sum(dim=0, keepdim=True),

@@ -2,17 +2,21 @@
 
 import math
 import re
+from collections.abc import Callable
 
 import torch
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
-from course.exercises.compiled_dots import product_in_float32
-from course.exercises.kinds import Answer, GluonKernel
+from course.exercises.judges.required_code import product_in_float32
+from course.exercises.kinds import GluonExercise
 from course.exercises.result import Judged, wrong
+from course.type_names import Kernel
 from course.verifying.inputs import Case, Input
 
 HALF = torch.float16
+Run = Callable[..., object]
+"""Launches a kernel, as `run(kernel, grid, *args, num_warps=4)`."""
 BLOCK = 1024
 """Elements per program of exercise 09.1."""
 SIDE = 64
@@ -32,7 +36,7 @@ def _wide(stages: dict[str, str]) -> Judged | None:
     )
 
 
-def _add(run: Answer, kernel: Answer, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+def _add(run: Run, kernel: Kernel, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     out = torch.empty_like(x)
     run(kernel, (-(-len(x) // BLOCK),), x, y, out, len(x), BLOCK)
     return out
@@ -44,7 +48,7 @@ def _tiled(matrix: torch.Tensor, rows: int = SIDE) -> TensorDescriptor:
     return TensorDescriptor.from_tensor(matrix, [rows, SIDE], layout)
 
 
-def _sum(run: Answer, kernel: Answer, x: torch.Tensor, slots: int) -> torch.Tensor:
+def _sum(run: Run, kernel: Kernel, x: torch.Tensor, slots: int) -> torch.Tensor:
     out = torch.empty(SIDE, SIDE, device=x.device)
     run(kernel, (1,), _tiled(x), out, len(x) // SIDE, slots)
     return out
@@ -52,17 +56,18 @@ def _sum(run: Answer, kernel: Answer, x: torch.Tensor, slots: int) -> torch.Tens
 
 def _added_up(x: torch.Tensor, slots: int) -> torch.Tensor:
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    return wide.unflatten(0, (-1, SIDE)).sum(0)
+    total: torch.Tensor = wide.unflatten(0, (-1, SIDE)).sum(0)
+    return total
 
 
-def _product(run: Answer, kernel: Answer, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def _product(run: Run, kernel: Kernel, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     out = torch.empty(len(a), SIDE, device=a.device)
     run(kernel, (1,), _tiled(a, len(a)), _tiled(b), out, len(b) // SIDE)
     return out
 
 
 def _attend(
-    run: Answer, kernel: Answer, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor
+    run: Run, kernel: Kernel, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor
 ) -> torch.Tensor:
     out = torch.empty(q.shape, device=q.device)
     for consumers in (1, 2):
@@ -98,7 +103,7 @@ def _asynchronous(stages: dict[str, str]) -> Judged | None:
     )
 
 
-def _order(run: Answer, kernel: Answer, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+def _order(run: Run, kernel: Kernel, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
     blocks = len(q) // BLOCK_M
     out = torch.zeros(blocks, 3, dtype=torch.int32, device=q.device)
     run(kernel, (blocks,), out, len(q), len(k), BLOCK_M, BLOCK_N)
@@ -132,35 +137,35 @@ def _strips(rows: int, tiles: int) -> Case:
 RING = (_strip(7, 2), _strip(8, 3), _strip(1, 2))
 
 EXERCISES = (
-    GluonKernel(
+    GluonExercise(
         "09.1", ("x_ptr", "y_ptr", "out_ptr", "n", "BLOCK"), torch.add,
         # Lengths that 16 divides: else no load can be wide.
         tuple(Case((Input((n,), torch.float32),) * 2, seed=n) for n in (4096, 1008, 16)),
         launch=_add, compiled=_wide,
     ),
-    GluonKernel(
+    GluonExercise(
         "09.2", ("x_desc", "out_ptr", "tiles", "SLOTS"), _added_up, RING, absolute=1e-3, launch=_sum
     ),
-    GluonKernel(
+    GluonExercise(
         "09.3", ("x_desc", "out_ptr", "tiles", "SLOTS"), _added_up, RING, absolute=1e-3, launch=_sum
     ),
-    GluonKernel(
+    GluonExercise(
         "09.4", ("a_desc", "b_desc", "out_ptr", "tiles"), product_in_float32,
         (_strips(SIDE, 5), _strips(SIDE, 2), _strips(SIDE, 1)), absolute=1e-4, launch=_product,
         compiled=_asynchronous,
     ),
-    GluonKernel(
+    GluonExercise(
         "09.5", ("a_desc", "b_desc", "out_ptr", "tiles"), product_in_float32,
         (_strips(2 * SIDE, 5), _strips(2 * SIDE, 1)), absolute=1e-4, launch=_product,
     ),
-    GluonKernel(
+    GluonExercise(
         "09.6",
         ("q_desc", "k_desc", "v_desc", "out_ptr", "tiles", "scale", "CONSUMERS", "AHEAD"),
         _attention,
         tuple(Case((Input((n, SIDE), HALF),) * 3, seed=n) for n in (384, 128)),
         absolute=1e-3, launch=_attend, compiled=_waits_apart,
     ),
-    GluonKernel(
+    GluonExercise(
         "09.7", ("out_ptr", "n_queries", "n_keys", "BLOCK_M", "BLOCK_N"), _counted,
         (
             _lengths(256, 256), _lengths(128, 300), _lengths(256, 100), _lengths(64, 64),

@@ -1,15 +1,15 @@
 """What `simulate` says against an answer in Gluon, which is followed and launched nowhere."""
 
-import math
 from typing import Any
 
+from course.exercises.kinds import GluonExercise
+from course.exercises.result import Judged, Verdict
 from course.simulating.api import simulate
 from course.simulating.problems import DeadlockError, HazardError, SimulationError, UnsupportedError
-from course.verifying.api import verify
+from course.type_names import Function, Kernel
 
-from .kinds import Answer, GluonKernel
-from .name_slip import problem_kind, slip_of
-from .result import Judged, Verdict
+from .slips import judged_wrong
+from .worker import verified
 
 NAMES: dict[str, str] = {
     "wrong phase": "A wait for the wrong phase",
@@ -33,36 +33,26 @@ VERDICTS: tuple[tuple[type[SimulationError], Verdict], ...] = (
 )
 
 
-def simulated(exercise: GluonKernel, answer: Answer) -> Judged:
+def simulated(exercise: GluonExercise, answer: Function) -> Judged:
     """The verdict of an answer in Gluon on the exercise's cases, up to the first wrong one."""
     stopped: list[SimulationError] = []
 
-    def run(kernel: Answer, grid: tuple[int], *args: Any, **options: Any) -> None:
+    def run(kernel: Kernel, grid: tuple[int], *args: Any, **options: Any) -> None:
         try:
             simulate(kernel, grid, *args, **options)
         except SimulationError as error:
             stopped.append(error)
             raise
 
-    function = exercise.run_by(run, answer)
-    verified = verify(
-        function,
-        exercise.rounded_once,
-        exercise.cases,
-        absolute=exercise.absolute,
-        first_wrong_only=True,
-        case_s=math.inf,  # the child has its limit
-    )
+    function = exercise.function(answer, run)
+    outcomes = verified(exercise, function, exercise.cases)
     for error in stopped:
-        return _judged(error, verified.outcomes[-1].case)
-    wrong = len(verified.outcomes) - 1
-    for outcome in verified.wrong:
-        slip, kind = slip_of(exercise, function, exercise.cases, wrong)
-        lines = [outcome.reason, slip, f"The case: {outcome.case}."]
-        reason = "\n".join(filter(None, lines))
-        assert outcome.problem is not None
-        return Judged("wrong", reason, kind or problem_kind(outcome.problem, wrong))
-    return Judged("right", f"Correct in all {len(verified.outcomes)} cases, followed by simulate")
+        return _judged(error, outcomes[-1].case)
+    if outcomes[-1].verdict == "wrong":
+        number = len(outcomes) - 1
+        judged = judged_wrong(exercise, function, exercise.cases, number, outcomes[-1])
+        return judged._replace(verdict="wrong")
+    return Judged("right", f"Correct in all {len(outcomes)} cases, followed by simulate")
 
 
 def _judged(error: SimulationError, case: str) -> Judged:

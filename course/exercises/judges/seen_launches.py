@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from course.isolate.function_source import source_of
 from course.lowering.arguments import Described, describe
 from course.lowering.kernel_reference import AsText, InModule, KernelReference
@@ -55,16 +53,6 @@ class SeenLaunch:
         path = Path(self.file)
         folders = [folder for folder in (content(), home()) if (folder / "kernels") in path.parents]
         return path.relative_to(folders[0]).as_posix() if folders else ""
-
-
-def packed(launches: list[SeenLaunch]) -> bytes:
-    """Launches as bytes, which a session passes on without loading what they are made of."""
-    return msgspec.msgpack.encode(launches)
-
-
-def unpacked(launches: bytes) -> list[SeenLaunch]:
-    """The launches of `packed`."""
-    return msgspec.msgpack.decode(launches, type=list[SeenLaunch])
 
 
 @contextlib.contextmanager

@@ -3,8 +3,8 @@
 import pytest
 
 from course.errors import CourseError
+from course.isolate.apart import apart
 from course.isolate.function_source import source_of
-from course.isolate.isolated import apart
 from tests.support import sample_cells
 
 

@@ -1,17 +1,17 @@
 """Try an answer, in a child process: compile it, and run it on the exercise's cases."""
 
-import contextlib
-import functools
 import importlib
 import math
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
-import torch
+import msgspec
 
 from course import MODE
+from course.exercises.kinds import CodeExercise, GluonExercise, LauncherExercise, TensorFunction
+from course.exercises.registry import code_exercise
+from course.exercises.result import Judged, wrong
 from course.gpus.limits import target_of
 from course.isolate import runs_in
 from course.isolate.function_source import Source
@@ -20,13 +20,9 @@ from course.triton_internals.errors import cannot_run
 from course.verifying.api import verify
 from course.verifying.inputs import Case
 from course.verifying.one_case import first_line
-from course.verifying.result import Outcome, Verified
+from course.verifying.result import CaseOutcome, Verified
 
-from .judge_work import done_by_torch, work_problem
-from .kinds import Code, Function, GluonKernel, Launcher
-from .name_slip import problem_kind, slip_of
-from .registry import code_exercise
-from .result import Judged, wrong
+from .slips import judged_wrong
 
 TARGET = "sm_90"
 """What an answer is compiled for."""
@@ -54,17 +50,8 @@ class Where:
 
 
 @dataclass(frozen=True)
-class Compilation:
-    """What compiling an answer shows."""
-
-    judged: Judged
-    untold: str = ""
-    """Why it could not be told whether all of it compiles; empty if it could."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """What running an answer shows."""
+class Tried:
+    """What compiling or running an answer in a child shows."""
 
     judged: Judged
     notes: list[str] = field(default_factory=list)
@@ -76,11 +63,13 @@ class Trial:
     launches: bytes = b""
     """What it launched in the interpreter, where nothing speaks against it: packed, since only
     children make use of it."""
+    untold: str = ""
+    """Why it could not be told whether all of it compiles; empty if it could."""
 
 
 def _prepare() -> None:
     """Load what each trial would otherwise load anew."""
-    importlib.import_module("course.exercises.seen_launches")  # a session does not load it
+    importlib.import_module("course.exercises.judges.seen_launches")  # a session does not load it
     if not MODE.interpreting:
         prepare_compiler()
 
@@ -99,7 +88,7 @@ def refuse_forks() -> None:
 
 
 @runs_in("compile", prepare=_prepare)
-def compile_answer(exercise_id: str, source: Source, cases: int | None = None) -> Compilation:
+def compile_answer(exercise_id: str, source: Source, cases: int | None = None) -> Tried:
     """Compile whatever the answer launches on the exercise's first `cases` cases (None: on all),
     for `TARGET`."""
     refuse_forks()
@@ -114,19 +103,19 @@ def compile_answer(exercise_id: str, source: Source, cases: int | None = None) -
 
 
 @runs_in("compile", prepare=_prepare)
-def compile_seen(exercise_id: str, source: Source, launches: bytes) -> Compilation:
+def compile_seen(exercise_id: str, source: Source, launches: bytes) -> Tried:
     """Compile launches that the interpreter saw the answer make, for `TARGET`."""
-    from .seen_launches import unpacked
+    from .seen_launches import SeenLaunch  # a session does not load it
 
     def launch() -> None:
-        for each in unpacked(launches):
+        for each in msgspec.msgpack.decode(launches, type=list[SeenLaunch]):
             source.load()  # a kernel that a function has made comes in its place
             each.compile()
 
     return _compilation(code_exercise(exercise_id), source, launch)
 
 
-def _compilation(exercise: Code, source: Source, launch: Callable[[], None]) -> Compilation:
+def _compilation(exercise: CodeExercise, source: Source, launch: Callable[[], None]) -> Tried:
     """What the compiler says where `launch` launches."""
     target, untold = target_of(TARGET), ""
     with known_by_its_files(), launches_compiled(target.triton) as launches:
@@ -135,95 +124,81 @@ def _compilation(exercise: Code, source: Source, launch: Callable[[], None]) -> 
         except Exception as error:
             # Running it says more, unless it is the compiler's word.
             untold = f"{type(error).__name__}: {first_line(error)}"
-    from .judge_compiled import compiled_problem  # what a session need not load
+    from .compiled import compiled_problem  # what a session need not load
     from .refusal import refusal
 
     for problem in launches.problems:  # also one that the answer has caught
         reason = refusal(problem, source.definitions)
-        return Compilation(Judged("does not compile", reason, problem.kind))
+        return Tried(Judged("does not compile", reason, problem.kind))
     for kernel in launches.kernels:
         if judged := compiled_problem(exercise, kernel, target):
-            return Compilation(judged)
+            return Tried(judged)
     if not launches.kernels:
         untold = untold or "it launched no kernel"
-    return Compilation(Judged("right"), untold)
+    return Tried(Judged("right"), untold=untold)
 
 
 @runs_in("interpret", prepare=_prepare)
-def run_answer(exercise_id: str, source: Source, begun: str = "") -> Trial:
-    """Run the answer on the exercise's cases, up to the first wrong one.
-
-    begun: a file that becomes a byte longer with each case, for a progress bar.
-    """
+def run_answer(exercise_id: str, source: Source) -> Tried:
+    """Run the answer on the exercise's cases, up to the first wrong one."""
     refuse_forks()
     exercise = code_exercise(exercise_id)
-    if isinstance(exercise, GluonKernel):
-        from .judge_simulated import simulated  # it loads the simulation
+    if isinstance(exercise, GluonExercise):
+        from .simulated import simulated  # it loads the simulation
 
-        return Trial(simulated(exercise, source.load()))
-    function = _counted(exercise.function(source.load()), begun)
-    is_tuned = isinstance(exercise, Launcher) and exercise.trials > 0
+        return Tried(simulated(exercise, source.load()))
+    function = exercise.function(source.load())
+    is_tuned = isinstance(exercise, LauncherExercise) and exercise.trials > 0
     untimed = UNTIMED if MODE.interpreting and is_tuned else ""
-    from .seen_launches import launches_seen, packed
+    from .seen_launches import launches_seen
 
     with launches_seen() as seen:
         cases, outcomes, reach = _outcomes(exercise, function)
     for number, outcome in enumerate(outcomes):
         if problem := outcome.problem:
             if problem.kind == "wrong" and (elsewhere := _torchs_work(exercise, cases, outcomes)):
-                return Trial(elsewhere)
-            slip, kind = "", ""
-            if problem.index is not None:
-                slip, kind = slip_of(exercise, function, cases, number)
-            lines = [outcome.reason, slip, untimed, f"The case: {outcome.case}."]
-            reason = "\n".join(filter(None, lines))
-            raised = problem.kind == "raised"
-            verdict = "wrong" if problem.kind == "raised" else problem.kind
-            judged = Judged(verdict, reason, kind or problem_kind(problem, number))
+                return Tried(elsewhere)
+            judged = judged_wrong(exercise, function, cases, number, outcome, untimed)
             where = Where(number, problem.program, problem.launch, problem.index, reach)
-            return Trial(judged, raised=raised, where=where if MODE.interpreting else None)
+            raised = problem.kind == "raised"
+            return Tried(judged, raised=raised, where=where if MODE.interpreting else None)
+    from .work import work_problem
+
     for case, outcome in zip(cases, outcomes, strict=False):
         if outcome.work and (waste := work_problem(exercise, case, outcome.work)):
-            return Trial(_with_case(waste, outcome))
+            return Tried(_with_case(waste, outcome))
     if file := next((launch.of_the_course for launch in seen if launch.of_the_course), ""):
         reason = f"{file} has the kernel that it launches: write your own."
-        return Trial(wrong("the course's kernel", reason))
+        return Tried(wrong("the course's kernel", reason))
+    return replace(_nothing_wrong(outcomes, untimed), launches=msgspec.msgpack.encode(seen))
+
+
+def _nothing_wrong(outcomes: tuple[CaseOutcome, ...], untimed: str) -> Tried:
+    """What is to be said where no case is wrong: some may be left to the GPU, or all."""
     if lacking := next((outcome.lacking for outcome in outcomes if outcome.lacking), ""):
-        return Trial(Judged("left to the GPU", f"{cannot_run(lacking)}."), launches=packed(seen))
+        return Tried(Judged("left to the GPU", f"{cannot_run(lacking)}."))
     right = sum(outcome.verdict == "right" for outcome in outcomes)
     left = Verified("the answer", outcomes).left()
     if not right:
-        return Trial(Judged("left to the GPU", "\n".join(left)), launches=packed(seen))
+        return Tried(Judged("left to the GPU", "\n".join(left)))
     whole = "all" if right == len(outcomes) else f"{right} of"
     notes = [*left, *filter(None, [untimed])]
-    return Trial(
-        Judged("right", f"Correct in {whole} {len(outcomes)} cases"), notes, launches=packed(seen)
-    )
+    return Tried(Judged("right", f"Correct in {whole} {len(outcomes)} cases"), notes)
 
 
-def _with_case(judged: Judged, outcome: Outcome) -> Judged:
+def _with_case(judged: Judged, outcome: CaseOutcome) -> Judged:
     return judged._replace(reason=f"{judged.reason}\nThe case: {outcome.case}.")
 
 
-def _counted(function: Function, begun: str) -> Function:
-    """The function, which makes a file a byte longer whenever it is called."""
-
-    @functools.wraps(function)
-    def counted(*args: Any) -> torch.Tensor:
-        with contextlib.suppress(OSError), open(begun, "ab") as file:
-            file.write(b".")
-        return function(*args)
-
-    return counted if begun else function
-
-
 def _torchs_work(
-    exercise: Code, cases: tuple[Case, ...], outcomes: tuple[Outcome, ...]
+    exercise: CodeExercise, cases: tuple[Case, ...], outcomes: tuple[CaseOutcome, ...]
 ) -> Judged | None:
     """What PyTorch did in place of a kernel in the first case that shows it; None if nothing.
 
     Where it rounds otherwise than the reference, this says more than the values that differ.
     """
+    from .work import done_by_torch
+
     for case, outcome in zip(cases, outcomes, strict=False):
         if case.elements and outcome.work and (done := done_by_torch(exercise, outcome.work)):
             return _with_case(done, outcome)
@@ -231,8 +206,8 @@ def _torchs_work(
 
 
 def _outcomes(
-    exercise: Code, function: Function
-) -> tuple[tuple[Case, ...], tuple[Outcome, ...], int | None]:
+    exercise: CodeExercise, function: TensorFunction
+) -> tuple[tuple[Case, ...], tuple[CaseOutcome, ...], int | None]:
     """The cases, their outcomes up to the first wrong one, and what `exercise.longer` was given.
 
     A longer case comes third if the first two are right and started as many programs: it is larger
@@ -240,7 +215,7 @@ def _outcomes(
     loop, which is found out before the other cases have run such a grid.
     """
     cases = exercise.cases
-    outcomes = _verified(exercise, function, cases[:2])
+    outcomes = verified(exercise, function, cases[:2])
     if outcomes[-1].verdict == "wrong":
         return cases, outcomes, None
     activities = [outcome.work.kernels for outcome in outcomes if outcome.work]
@@ -248,17 +223,20 @@ def _outcomes(
     if exercise.longer and len({activity.programs for activity in activities}) == 1:
         reach = max(activity.reach for activity in activities)
         cases = with_longer_case(exercise, reach)
-    return cases, (*outcomes, *_verified(exercise, function, cases[2:])), reach
+    return cases, (*outcomes, *verified(exercise, function, cases[2:])), reach
 
 
-def with_longer_case(exercise: Code, reach: int | None) -> tuple[Case, ...]:
+def with_longer_case(exercise: CodeExercise, reach: int | None) -> tuple[Case, ...]:
     """The exercise's cases; the third is one of more than `reach` elements, if that is a number."""
     if exercise.longer is None or reach is None:
         return exercise.cases
     return (*exercise.cases[:2], exercise.longer(reach), *exercise.cases[2:])
 
 
-def _verified(exercise: Code, function: Function, cases: tuple[Case, ...]) -> tuple[Outcome, ...]:
+def verified(
+    exercise: CodeExercise, function: TensorFunction, cases: tuple[Case, ...]
+) -> tuple[CaseOutcome, ...]:
+    """The outcomes of these of the exercise's cases, up to the first wrong one."""
     if not cases:
         return ()
     return verify(

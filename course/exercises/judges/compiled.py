@@ -3,11 +3,11 @@
 import re
 from typing import Any
 
-from course.gpus.limits import MOST_THREADS, Target
-from course.type_names import Kernel
+from triton.compiler import CompiledKernel
 
-from .kinds import Code
-from .result import Judged, wrong
+from course.exercises.kinds import CodeExercise
+from course.exercises.result import Judged, wrong
+from course.gpus.limits import MOST_THREADS, Target
 
 IN_16_BITS = re.compile(r"\b(arith\.(?:add|sub|mul|div)f|math\.\w+) .*(?:x|\b)(bf16|f16)\b")
 """Arithmetic on 16-bit floats in TTIR: the operation, and the type."""
@@ -19,7 +19,9 @@ ONE_BY_ONE = (
 )
 
 
-def compiled_problem(exercise: Code, kernel: Kernel, target: Target) -> Judged | None:
+def compiled_problem(
+    exercise: CodeExercise, kernel: CompiledKernel, target: Target
+) -> Judged | None:
     """What is wrong with a kernel that compiles: it is too large to launch, or not as asked."""
     if reason := _too_large(kernel.metadata, target):
         return Judged("does not compile", reason, "too large")

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from course.errors import CourseError
-
-from .kinds import Answer
-from .result import Judged, wrong
+from course.exercises.result import Judged, wrong
+from course.type_names import Kernel
 
 TARGET = "H200"
 
@@ -24,7 +23,7 @@ class CauseGone:
     settings: dict[str, int] = field(default_factory=dict)
     """Its constants and options."""
 
-    def __call__(self, kernel: Answer) -> Judged | None:
+    def __call__(self, kernel: Kernel) -> Judged | None:
         from course.diagnosing.api import diagnose  # it loads the compiler's side
 
         try:

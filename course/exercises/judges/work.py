@@ -2,24 +2,24 @@
 
 from collections.abc import Iterator
 
+from course.exercises.kinds import CodeExercise, LauncherExercise
+from course.exercises.result import Judged, wrong
 from course.tracing.races import FREE_PROGRAMS
 from course.verifying.inputs import Case
-from course.verifying.result import Work
-
-from .kinds import Code, Launcher
-from .result import Judged, wrong
+from course.verifying.result import WorkDone
 
 
-def work_problem(exercise: Code, case: Case, work: Work) -> Judged | None:
+def work_problem(exercise: CodeExercise, case: Case, work: WorkDone) -> Judged | None:
     """The first thing to say against an answer's work on a case; None if there is nothing."""
     for kind, reason in _problems(exercise, case, work):
         return wrong(kind, reason)
     return None
 
 
-def done_by_torch(exercise: Code, work: Work) -> Judged | None:
-    """That PyTorch computed, or copied where it may not; None if the kernels did the work."""
-    if isinstance(exercise, Launcher):
+def done_by_torch(exercise: CodeExercise, work: WorkDone) -> Judged | None:
+    """The verdict for an answer by which PyTorch computed, or copied where it may not; None if the
+    kernels did the work."""
+    if isinstance(exercise, LauncherExercise):
         if work.torch_operations:
             names = ", ".join(dict.fromkeys(work.torch_operations))
             text = f"It computes with PyTorch ({names}): let the kernel do that."
@@ -31,9 +31,9 @@ def done_by_torch(exercise: Code, work: Work) -> Judged | None:
     return None
 
 
-def _problems(exercise: Code, case: Case, work: Work) -> Iterator[tuple[str, str]]:
+def _problems(exercise: CodeExercise, case: Case, work: WorkDone) -> Iterator[tuple[str, str]]:
     """The kind of each problem, and a sentence."""
-    if isinstance(exercise, Launcher) and case.elements:
+    if isinstance(exercise, LauncherExercise) and case.elements:
         yield from _launcher_problems(exercise, case, work)
     kernels, right_but = work.kernels, "The values are right, but"
     most_launches = exercise.most_launches
@@ -64,7 +64,9 @@ def _problems(exercise: Code, case: Case, work: Work) -> Iterator[tuple[str, str
         yield "order", f"{right_but} {back}."
 
 
-def _launcher_problems(exercise: Launcher, case: Case, work: Work) -> Iterator[tuple[str, str]]:
+def _launcher_problems(
+    exercise: LauncherExercise, case: Case, work: WorkDone
+) -> Iterator[tuple[str, str]]:
     if by_torch := done_by_torch(exercise, work):
         yield by_torch.kind, by_torch.reason
     if not work.kernels.launches:

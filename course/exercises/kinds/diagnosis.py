@@ -4,27 +4,26 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .kinds import Answer, Choice, Code
-from .result import Judged
+from course.exercises.result import Checked, Judged
+from course.type_names import Kernel
+
+from .code import CodeExercise
+from .values import ChoiceExercise
 
 
-def nothing_more(answer: Answer) -> None:
-    """No objection."""
-
-
-def cause(exercise_id: str, right: str, **why: str) -> Choice:
+def cause(exercise_id: str, right: str, **why: str) -> ChoiceExercise:
     """One of the reasons for a slow kernel, by the letters of the lesson's table."""
-    return Choice(exercise_id, right=right, why=why)
+    return ChoiceExercise(exercise_id, right=right, why=why)
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class DiagnosisExercise:
     """An answer in two parts, a pair: the letter of the cause, and the mended code."""
 
-    cause: Choice
-    mended: Code
+    cause: ChoiceExercise
+    mended: CodeExercise
     """What the mended code must do. Its id is the exercise's."""
-    counted: Callable[[Answer], Judged | None] = nothing_more
+    counted: Callable[[Kernel], Judged | None] | None = None
     """What counting says against mended code that is right, after "The values are right, but"; None
     if nothing. It is given the code, and never times it."""
 
@@ -33,3 +32,9 @@ class Diagnosis:
     @property
     def id(self) -> str:
         return self.mended.id
+
+    def check(self, answer: object) -> Checked:
+        """What `check` returns for an answer."""
+        from course.exercises.judges.diagnosis import check_diagnosis
+
+        return check_diagnosis(self, answer)

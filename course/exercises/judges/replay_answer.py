@@ -6,6 +6,8 @@ from typing import Any
 import torch
 
 from course.errors import CourseError
+from course.exercises.kinds import TensorFunction
+from course.exercises.registry import code_exercise
 from course.isolate import runs_in
 from course.isolate.function_source import Source
 from course.tracing.kernel_text import KernelText
@@ -16,8 +18,6 @@ from course.tracing.worker import recording
 from course.triton_internals.interpreter import Program
 from course.verifying.inputs import Case
 
-from .kinds import Function
-from .registry import code_exercise
 from .worker import Where, refuse_forks, with_longer_case
 
 STEPS_S = 10
@@ -65,7 +65,7 @@ def trace_answer(
     return recording(watch, launch, failure, opened, element)
 
 
-def _run(watch: Watch, function: Function, case: Case) -> tuple[Any, Failure | None]:
+def _run(watch: Watch, function: TensorFunction, case: Case) -> tuple[Any, Failure | None]:
     """What an answer returns on a case, and why it did not come to its end, if it did not."""
     arguments = case.arguments("cpu")
     result = None

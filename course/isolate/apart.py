@@ -10,7 +10,7 @@ from course import MODE
 from course.errors import CourseError
 
 from .border import runs_in
-from .ended import Ended, Kind
+from .ended import ChildKind, Ended
 from .function_source import Source, source_of
 
 
@@ -29,8 +29,8 @@ def apart(
     """
     if not callable(function) or not hasattr(function, "__code__") or function.__code__.co_argcount:
         raise CourseError("apart takes a function with no arguments, as in: apart(read_far_away)")
-    kind: Kind = "interpret" if interpret or MODE.interpreting else "launch"
-    ended = _there.ended(source_of(function), typed, kind=kind, timeout_s=timeout_s)
+    kind: ChildKind = "interpret" if interpret or MODE.interpreting else "launch"
+    ended = _there.within(kind=kind, timeout_s=timeout_s).ended(source_of(function), typed)
     if ended.stdout:
         print(ended.stdout, end="" if ended.stdout.endswith("\n") else "\n")
     print(_verdict(ended))

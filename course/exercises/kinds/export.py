@@ -16,10 +16,11 @@ from course.aot.handed import CapturedLaunch, PlainValue, TensorPlace, captured_
 from course.aot.manifest import Function
 from course.aot.signature import Argument
 from course.errors import CourseError
+from course.exercises.result import Judged, wrong
 from course.places import content
+from course.type_names import AnyValue
 
-from .kinds import Answer
-from .result import Judged, wrong
+from .values import Question
 
 TARGET = "sm_90"
 INVALID_VALUE = "CUDA_ERROR_INVALID_VALUE"
@@ -33,11 +34,11 @@ def tensor(dtype: str, past: int = 0) -> TensorPlace:
 
 
 @dataclass(frozen=True)
-class Call:
+class ExportCall:
     """A call of the exported function, and what the driver must be handed."""
 
     values: Mapping[str, PlainValue]
-    """By argument; a tensor as `tensor` makes it."""
+    """argument -> its value; a tensor as `tensor` makes it"""
     grid: tuple[int, int, int]
     promises: frozenset[str] = frozenset()
     """The arguments that the variant which is taken must be promised something of."""
@@ -57,7 +58,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class ExportExercise:
+class ExportExercise(Question):
     """An answer that is a signature, a grid, or a list of signatures."""
 
     id: str
@@ -66,13 +67,13 @@ class ExportExercise:
     asks: Literal["signature", "grid", "signatures"]
     types: dict[str, str]
     """The type of each argument that is given at run time."""
-    calls: tuple[Call, ...]
+    calls: tuple[ExportCall, ...]
     because: str
     """Said to a right answer."""
     signature: str = ""
-    """Where a grid is asked for."""
+    """The signature that is exported where a grid is asked for."""
     grid: str = ""
-    """Where it is not."""
+    """The grid that is exported where signatures are asked for."""
     constants: dict[str, int] = field(default_factory=dict)
     """The value of each argument that must be constant."""
     may_be_constant: dict[str, int] = field(default_factory=dict)
@@ -82,7 +83,7 @@ class ExportExercise:
     def form(self) -> str:
         return FORMS[self.asks]
 
-    def judge(self, answer: Answer) -> Judged:
+    def judge(self, answer: AnyValue) -> Judged:
         texts = [answer] if isinstance(answer, str) else answer
         is_list = isinstance(texts, (list, tuple)) and all(isinstance(t, str) for t in texts)
         if not is_list or not texts or (self.asks != "signatures" and len(texts) > 1):
@@ -138,7 +139,7 @@ class ExportExercise:
                 yield wrong(kind, f"{kind}, and must be {self.types[name]}.")
 
     def launch_problems(
-        self, call: Call, launch: CapturedLaunch, function: Function
+        self, call: ExportCall, launch: CapturedLaunch, function: Function
     ) -> Iterator[Judged]:
         """What is wrong with a launch, after "With …"."""
         if launch.grid != call.grid:
@@ -161,7 +162,7 @@ class ExportExercise:
             yield wrong(f"no promise of {missing}", slow)
 
 
-def _refusal(call: Call, functions: Sequence[Function], error: CourseError) -> Judged:
+def _refusal(call: ExportCall, functions: Sequence[Function], error: CourseError) -> Judged:
     """Why there is no launch, after "With …": the promises that the call does not keep.
 
     error: the function's.
@@ -183,7 +184,7 @@ def _refusal(call: Call, functions: Sequence[Function], error: CourseError) -> J
     return wrong(kind, f"no variant takes the call: {'; '.join(numbered)}.")
 
 
-def _broken_promises(function: Function, call: Call) -> list[Argument]:
+def _broken_promises(function: Function, call: ExportCall) -> list[Argument]:
     """The arguments of a variant whose promises the call does not keep."""
     return [each for each in function.runtime if not holds(each, call.values[each.name])]
 

@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 
-from .check_code import check_code
-from .diagnosis import Diagnosis
-from .kinds import Answer
-from .result import Checked
+from course.exercises.kinds import DiagnosisExercise
+from course.exercises.result import Checked
+from course.type_names import AnyValue
+
+from .code import check_code
 
 
-def check_diagnosis(exercise: Diagnosis, answer: Answer) -> Checked:
+def check_diagnosis(exercise: DiagnosisExercise, answer: object) -> Checked:
     """Judge a pair of a letter and code. Code that cures something else is not run."""
     if not isinstance(answer, tuple) or len(answer) != 2:
         return Checked(exercise.id, "no answer", f"It must be {exercise.form}.")
@@ -22,21 +23,21 @@ def check_diagnosis(exercise: Diagnosis, answer: Answer) -> Checked:
     return replace(checked, reason=f"The cause: {why}\n{checked.reason}".strip())
 
 
-def _without_a_cause(exercise: Diagnosis, mended: Answer) -> Checked:
+def _without_a_cause(exercise: DiagnosisExercise, mended: AnyValue) -> Checked:
     if mended is None or check_code(exercise.mended, mended).verdict == "to do":
         return Checked(exercise.id, "to do")
     letters = ", ".join(exercise.cause.why)
     return Checked(exercise.id, "to do", f"Name the cause as well: one of {letters}.")
 
 
-def _mended(exercise: Diagnosis, mended: Answer) -> Checked:
+def _mended(exercise: DiagnosisExercise, mended: AnyValue) -> Checked:
     """What is to be said of the code alone."""
     if mended is None:
         return Checked(exercise.id, "to do", "Now write code that does without it.")
     checked = check_code(exercise.mended, mended, called="answer")
     if checked.verdict == "to do":
         return replace(checked, reason="Now write code that does without it.")
-    if checked.right and (objection := exercise.counted(mended)):
+    if checked.right and exercise.counted and (objection := exercise.counted(mended)):
         verdict, reason, kind = objection
         return Checked(exercise.id, verdict, f"The values are right, but {reason}", kind)
     return checked

@@ -1,10 +1,9 @@
 """Why the compiler has refused an answer. Loaded only then, since it needs the lowering room."""
 
+from course.exercises.result import Judged
 from course.isolate.function_source import Definition
 from course.lowering.problems import first_sentence, place_in, printed_error, ptx_frames
 from course.triton_internals.errors import CompileError, first_words
-
-from .result import Judged
 
 VAGUE = first_words("error encountered during parsing"), first_words("PassManager::run failed")
 """Kinds of Triton's refusals that say nothing."""

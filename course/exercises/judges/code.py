@@ -1,0 +1,284 @@
+"""Check an answer that is code: it is compiled and run in child processes, never here."""
+
+import ast
+import inspect
+import re
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, ParamSpec
+
+from course import MODE
+from course.errors import CourseError
+from course.exercises.kinds import CodeExercise, GluonExercise, RegistrationExercise
+from course.exercises.result import Checked, Judged, shortened
+from course.isolate import ChildKind, Ended, cancel
+from course.isolate.border import InChild
+from course.isolate.function_source import Source, source_of
+from course.isolate.limits import child_memory_bytes
+from course.isolate.pool import UnreadableError
+from course.lessons.statements import statement_of
+from course.progress_bar import show_until
+from course.triton_internals.jit_functions import is_gluon, plain_function
+from course.type_names import AnyValue, kind_of
+
+from .slips import advice_on
+from .worker import TARGET_IN_WORDS, Tried, Where, compile_answer, compile_seen, run_answer
+
+if TYPE_CHECKING:
+    from course.tracing.replay import Replay
+
+P = ParamSpec("P")
+
+MOST_PRINTED_LINES = 10
+NO_MEMORY = re.compile(
+    r"MemoryError|can't allocate memory|not enough memory|out of memory", re.IGNORECASE
+)
+"""What NumPy, PyTorch and CUDA say where memory is refused."""
+
+COMPILER = "The compiler"
+LESS_MEMORY = (
+    "look for a tensor that is larger than it must be, "
+    "or close what else takes memory here and check it again"
+)
+LESS_COMPUTING = (
+    "look for a loop without end or for very many programs, "
+    "or check it again if this machine is busy"
+)
+LESS_COMPILING = (
+    "look for blocks of very many elements, such as a product of two that are broadcast in place "
+    "of tl.dot, and for long loops over tl.static_range, or check it again if this machine is busy"
+)
+LATER = (
+    "check it again when this machine is less busy, unless it waits for something that never comes"
+)
+SLIPS_SHOW = ("wrong", "does not compile", "race", "reads outside", "writes outside")
+"""Verdicts that a slip in a kernel's text may be the reason for."""
+NO_VERDICT = Judged(
+    "crashed", "What came back from its process is no verdict: does it change what `check` uses?"
+)
+
+
+def check_code(
+    exercise: CodeExercise | RegistrationExercise, answer: object, called: str = ""
+) -> Checked:
+    """Judge a kernel, a launcher, or a function that registers an operator.
+
+    called: what the lesson gives to `check`; by default the name of the kernel or launcher.
+    """
+    try:
+        _check_form(exercise, answer)
+        source = source_of(answer, kernels_as_text=True)
+    except CourseError as error:
+        return Checked(exercise.id, "no answer", str(error))
+    if _is_stub(source, exercise.id):
+        return Checked(exercise.id, "to do")
+    tried = _try(exercise, source)
+    if tried.judged.verdict in SLIPS_SHOW:
+        tried = _with_advice(tried, source)
+    checked = Checked(exercise.id, *tried.judged, tried.notes)
+    if tried.where is None:
+        return checked
+    name = called or source.definitions[-1].name
+    note = f'See it step by step: check("{exercise.id}", {name}).replay()'
+    stepper = partial(_stepper, exercise.id, source, tried.where, tried.judged.reason)
+    return replace(checked, notes=[*tried.notes, note], stepper=stepper)
+
+
+def _stepper(exercise_id: str, source: Source, where: Where, reason: str) -> "Replay":
+    from .replay_answer import replay_answer  # it loads the widget
+
+    return replay_answer(exercise_id, source, where, reason)
+
+
+def _with_advice(tried: Tried, source: Source) -> Tried:
+    """The same with what to look at in the answer's text; its kinds are part of the kind."""
+    advice = list(advice_on(source.definitions))
+    kind = ", ".join(filter(None, [tried.judged.kind, *(each.kind for each in advice)]))
+    notes = [*tried.notes, *(note for each in advice for note in each.notes)]
+    return replace(tried, judged=tried.judged._replace(kind=kind), notes=notes)
+
+
+def _check_form(exercise: CodeExercise | RegistrationExercise, answer: AnyValue) -> None:
+    """Raise CourseError unless an answer is of the exercise's form: a function of its kind, with
+    its parameters."""
+    if (form := _form_of(answer)) != exercise.answer_is:
+        raise CourseError(f"It must be {exercise.form}; this is {form}.")
+    function = plain_function(answer) or answer
+    parameters = inspect.signature(function).parameters
+    names, wanted = tuple(parameters), exercise.parameters
+    more = [parameters[name] for name in names[len(wanted) :]]
+    if names[: len(wanted)] != wanted or any(each.default is each.empty for each in more):
+        takes = f"{function.__name__} takes ({', '.join(names)})"
+        raise CourseError(f"{takes}, and the exercise gives it ({', '.join(wanted)}).")
+
+
+def _form_of(answer: AnyValue) -> str:
+    if plain_function(answer) is not None:
+        return "a Gluon kernel" if is_gluon(answer) else "a kernel"
+    if inspect.isfunction(answer):
+        return "a plain function"
+    called = "" if callable(answer) else "; give it without calling it"
+    return f"{kind_of(answer)}{called}"
+
+
+def _is_stub(source: Source, exercise_id: str) -> bool:
+    """Whether nothing was added to the stub's functions but comments and blank lines."""
+    statement = statement_of(exercise_id)
+    if statement is None:
+        return False
+    stub = _functions(statement.stub)
+    answer = _functions("\n".join(definition.text for definition in source.definitions))
+    shared = set(stub) & set(answer)
+    return bool(shared) and all(stub[name] == answer[name] for name in shared)
+
+
+def _functions(text: str) -> dict[str, str]:
+    """name -> the syntax of the function at the top of a text: no comments, no blank lines"""
+    body = ast.parse(text).body
+    return {node.name: ast.dump(node) for node in body if isinstance(node, ast.FunctionDef)}
+
+
+def _try(exercise: CodeExercise | RegistrationExercise, source: Source) -> Tried:
+    """Compile an answer, meanwhile run it in the interpreter, and then on a GPU if there is one.
+
+    What runs wrong is compiled for the first case alone, which tells whether the compiler takes it.
+    """
+    if isinstance(exercise, RegistrationExercise):
+        from .registration import try_registration
+
+        return _ran(_in_child(try_registration, exercise, "interpret", exercise.id, source))
+    compiling, running = _in_both_children(exercise, source)
+    first, ran = compiling.value, _ran(running)
+    # What raises in the interpreter may do so for what the compiler refuses in a later case.
+    if first and first.judged.verdict == "right" and (ran.raised or not _objects(ran)):
+        compiling = _in_child(compile_answer, exercise, "compile", exercise.id, source)
+    launches = running.value.launches if running.value else b""
+    if compiling.value and compiling.value.untold and launches:
+        compiling = _in_child(compile_seen, exercise, "compile", exercise.id, source, launches)
+    if problem := _early_end(compiling, COMPILER):
+        # What crashes before it launches anything crashes in both: then running it says more.
+        return Tried(_early_end(running, "It") or problem, _printed(running))
+    assert compiling.value is not None
+    compiled = compiling.value
+    if compiled.judged.verdict == "does not compile":
+        from .refusal import complete_refusal
+
+        judged = complete_refusal(compiled.judged, compiling.stderr, source.definitions)
+        return Tried(judged)
+    if _objects(ran):
+        return ran
+    if compiled.judged.verdict != "right":
+        return compiled
+    if not MODE.gpu or isinstance(exercise, GluonExercise):  # which is launched nowhere
+        return _without_gpu(exercise, compiled, ran)
+    launched = _ran(_in_child(run_answer, exercise, "launch", exercise.id, source))
+    if launched.judged.verdict == "right":
+        reason = f"{launched.judged.reason}, on this GPU."
+        return Tried(launched.judged._replace(reason=reason), launched.notes)
+    # Of what is wrong in both the interpreter says more: a GPU names no line.
+    return ran if ran.raised else Tried(launched.judged, launched.notes)
+
+
+def _in_both_children(exercise: CodeExercise, source: Source) -> tuple[Ended[Tried], Ended[Tried]]:
+    """Compile an answer for its first case in one child, and run it on all in another, side by
+    side."""
+    answer = exercise.id, source
+    with ThreadPoolExecutor(2) as children:
+        both = [
+            children.submit(lambda: _in_child(compile_answer, exercise, "compile", *answer, 1)),
+            children.submit(lambda: _in_child(run_answer, exercise, "interpret", *answer)),
+        ]
+        try:
+            show_until(
+                lambda seconds: not wait(both, seconds).not_done,
+                lambda: sum(child.done() for child in both),
+                len(both),
+                f"Checking {exercise.id}, compiled and run on {len(exercise.cases)} cases",
+            )
+        except BaseException:  # an interrupted check waits for neither
+            cancel("compile")
+            cancel("interpret")
+            raise
+        return both[0].result(), both[1].result()
+
+
+def _in_child(
+    function: InChild[P, Tried],
+    exercise: CodeExercise | RegistrationExercise,
+    kind: ChildKind,
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> Ended[Tried]:
+    # What the answer does in both children, it may do only once: each has half of the memory.
+    limited = function.within(
+        kind=kind, timeout_s=exercise.timeout_s, memory_bytes=child_memory_bytes() // 2
+    )
+    try:
+        return limited.ended(*args, **kwargs)
+    except CourseError as error:  # it has taken its worker with it
+        return Ended("failed", 1, "", "", 0.0, error=error)
+
+
+def _objects(tried: Tried) -> bool:
+    """Whether what the interpreter shows speaks against an answer.
+
+    It may have raised for want of something in the interpreter that nobody knows to be missing:
+    then a GPU tells.
+    """
+    wrong = tried.judged.verdict not in ("right", "left to the GPU")
+    return wrong and not (tried.raised and MODE.gpu)
+
+
+def _without_gpu(exercise: CodeExercise, compiled: Tried, ran: Tried) -> Tried:
+    """The verdict of an answer that nothing speaks against, with what is known of compiling it."""
+    verdict, reason, _ = ran.judged
+    if verdict == "left to the GPU" and isinstance(exercise, GluonExercise):
+        return ran
+    known = f"It compiles for {TARGET_IN_WORDS}"
+    if compiled.untold:
+        known = f"Whether it compiles could not be told ({shortened(compiled.untold)})"
+    elif verdict == "right":
+        right = f"{reason}, and it compiles for {TARGET_IN_WORDS}."
+        return Tried(Judged("right", right), ran.notes)
+    left = f"{reason.rstrip('.')}.\n{known}: check it in GPU mode."
+    return Tried(Judged("left to the GPU", left))
+
+
+def _ran(ended: Ended[Tried]) -> Tried:
+    """What came of a run; if it did not come to its end, how it ended is the verdict."""
+    printed = _printed(ended)
+    if problem := _early_end(ended, "It"):
+        return Tried(problem, printed)
+    assert ended.value is not None
+    tried = ended.value
+    if tried.raised and NO_MEMORY.search(tried.judged.reason):
+        unknown = f"{tried.judged.reason}\nSo nothing is known of your answer: {LESS_MEMORY}."
+        return Tried(Judged("stopped", unknown), printed, raised=True)
+    return tried if tried.judged.verdict == "right" else replace(tried, notes=printed)
+
+
+def _early_end(ended: Ended[Tried], what: str) -> Judged | None:
+    """The verdict for a child that did not come to its end; None for one that did."""
+    if ended.how == "finished":
+        return None
+    stopped = f"{what} was stopped {ended.stopped}"
+    if ended.starved:
+        return Judged("stopped", f"{stopped}, so nothing is known of your answer: {LATER}.")
+    if ended.how == "out of time":
+        less = LESS_COMPILING if what == COMPILER else LESS_COMPUTING
+        return Judged("stopped", f"{stopped}: {less}.")
+    if ended.how == "out of memory":
+        return Judged("stopped", f"{stopped}: {LESS_MEMORY}.")
+    if ended.how == "crashed":
+        return Judged("crashed", f"{ended.sentence(what)}. Your session is untouched.")
+    if isinstance(ended.error, UnreadableError):
+        return NO_VERDICT
+    why = ended.error or ended.exception or f"it left with exit code {ended.code}"
+    return Judged("crashed", f"{what} ended early: {why}")
+
+
+def _printed(ended: Ended[Tried]) -> list[str]:
+    """The last lines that an answer printed."""
+    lines = ended.stdout.splitlines()[-MOST_PRINTED_LINES:]
+    return [f"It printed: {line}" for line in lines]

@@ -1,0 +1,84 @@
+"""What single exercises ask of a compiled kernel: its products in 16 bits, any number of rows."""
+
+import re
+from collections.abc import Iterator
+
+import torch
+
+from course.exercises.result import Judged, wrong
+
+ARGUMENT = re.compile(r'(%\w+): ([^{}()\s,]+)(?: (\{[^}]*\}))? loc\("(\w+)"')
+"""An argument of a kernel in TTIR: its value, its type, what the compiler is told, its name."""
+
+OPERATION = re.compile(r"^\s*(%\w+) = \"?([\w.]+)\"? (.*?) loc\(", re.MULTILINE)
+"""An operation in TTIR: the value that it gives, its name, its operands with their types."""
+
+KEPT = "name it in do_not_specialize"
+
+
+def product_in_float32(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """The product of float16 in float32; of float64, in which it is the reference, in float64."""
+    wide = torch.promote_types(a.dtype, torch.float32)
+    return a.to(wide) @ b.to(wide)
+
+
+def dots_in_16_bits(stages: dict[str, str]) -> Judged | None:
+    """What is wrong with a kernel's products of float16 blocks; None if nothing is."""
+    # Not the TTIR's word for whether there is one: there the compiler has made a dot of a sum of
+    # products, not for tensor cores.
+    if "tt.dot" not in stages["source"]:
+        return wrong("no dot", "It multiplies without tl.dot, and so without tensor cores.")
+    if re.search(r"tt\.dot .*: tensor<\w+xf32\b[^>]*> \*", stages["ttir"]):
+        return wrong(
+            "float32 operands",
+            "It gives tl.dot operands in float32, which tensor cores multiply at half the speed: "
+            "leave them in float16, the product is added up in float32 all the same.",
+        )
+    return None
+
+
+def any_number_of_rows(stages: dict[str, str]) -> Judged | None:
+    """What is wrong with a kernel for matrices of any number of rows; None if nothing is.
+
+    The product of a row's number and the stride must have 64 bits, and the compiler may be told
+    nothing of n_rows, though it must be told that 16 divides n_cols.
+    """
+    return next((wrong(kind, text) for kind, text in _row_problems(stages["ttir"])), None)
+
+
+def _row_problems(ttir: str) -> Iterator[tuple[str, str]]:
+    """The kind of each problem, and a sentence."""
+    arguments = {name: told or "" for _, _, told, name in ARGUMENT.findall(ttir)}
+    if not arguments:  # a compiler that writes them otherwise
+        return
+    if "n_rows" not in arguments:
+        text = f"The number of rows is a constant in the compiled kernel: {KEPT}."
+        yield "constant rows", text
+    elif "divisibility" in arguments["n_rows"]:
+        told = "The compiler is told that 16 divides n_rows"
+        yield "specialized rows", f"{told}, so another number of rows is compiled anew: {KEPT}."
+    if "divisibility" not in arguments.get("n_cols", "divisibility"):
+        told = "The compiler is not told that 16 divides n_cols"
+        yield "narrow loads", f"{told}, so the loads are narrow: keep only n_rows from it."
+    if _row_times_stride_in_32_bits(ttir):
+        bits = "The product of the row and stride_xm has 32 bits, which are too few from 2^31 on"
+        yield "32 bits", f"{bits}: convert one of the two with .to(tl.int64) before you multiply."
+
+
+def _row_times_stride_in_32_bits(ttir: str) -> bool:
+    """Whether a number that comes from the program's is multiplied by the stride as an int32."""
+    strides = {value for value, _, _, name in ARGUMENT.findall(ttir) if name == "stride_xm"}
+    rows: set[str] = set()
+    for result, name, rest in OPERATION.findall(ttir):
+        operands = set(re.findall(r"%\w+", rest))
+        if name == "tt.get_program_id":
+            rows.add(result)
+        if not re.search(r"(?:\b|x)i32>?$", rest):
+            continue  # of 64 bits, or no number
+        if name == "arith.muli" and operands & rows and operands & strides:
+            return True
+        if operands & rows:
+            rows.add(result)
+        if operands & strides:
+            strides.add(result)
+    return False
