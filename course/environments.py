@@ -243,17 +243,21 @@ class Uv:
         return not code
 
     def _install(
-        self, packages: str, *options: str, answer_s: float = threading.TIMEOUT_MAX
+        self, packages: str, *options: str, answer_s: float | None = None
     ) -> tuple[int, str]:
         """Install packages, out of the cache if all are there, so that no network is needed then;
-        return uv's exit code and what it printed."""
+        return uv's exit code and what it printed.
+
+        answer_s: an index is asked once, and waited for so long.
+        """
+        once = {"UV_HTTP_RETRIES": "0"} if answer_s else {}
         with tempfile.NamedTemporaryFile("w", prefix="course-", suffix=".txt") as file:
             file.write(packages)
             file.flush()
             command = [self.program, "pip", "install", "--python", self.python, "--no-deps"]
             command += [*options, "-r", file.name]
             code, output = run([*command, "--offline"], self.settings)
-            return run(command, self.settings, answer_s) if code else (code, output)
+            return run(command, self.settings | once, answer_s) if code else (code, output)
 
 
 def fetch_uv(python: Path) -> str:
@@ -321,7 +325,7 @@ PROGRESS = ("Downloading", " Downloaded", "Prepared", "Installed", "Bytecode", "
 
 
 def run(
-    command: Sequence[str], settings: Mapping[str, str], answer_s: float = threading.TIMEOUT_MAX
+    command: Sequence[str], settings: Mapping[str, str], answer_s: float | None = None
 ) -> tuple[int, str]:
     """Run a command, with its progress on the terminal; return its exit code and all that it
     printed.
@@ -338,7 +342,9 @@ def run(
         errors="replace",
         start_new_session=True,
     )
-    limit = threading.Timer(answer_s, signal_all, (process, signal.SIGKILL))
+    limit = threading.Timer(
+        answer_s or threading.TIMEOUT_MAX, signal_all, (process, signal.SIGKILL)
+    )
     limit.start()
     output = ""
     try:
@@ -408,8 +414,9 @@ def explain(output: str) -> str:
     """One sentence for what a program printed when it failed."""
     lines = [line.strip() for line in output.splitlines() if line.strip()] or ["nothing"]
     errors = [line for line in lines if line.startswith("ERROR")]  # pip prints more after it
-    last = re.sub("^(ERROR|error): ", "", (errors or lines)[-1])
-    because = re.search("Because .*", " ".join(lines))  # uv's reason may go over several lines
+    last = re.sub(r"^(ERROR|error): | \(from -r .*", "", (errors or lines)[-1])
+    # uv's reason may go over several lines; of hashes both have named the package before.
+    because = re.search(r"Because .*|mismatch for \S+|\S+==\S+ from \S+", " ".join(lines))
     failures = re.findall(r"((?:^\S.*\n)+)((?:^ .*\n)+)", FAILURES, re.MULTILINE)
     known = (words for pattern, words in failures if re.search(pattern.replace("\n", ""), output))
     return " ".join(next(known, OTHERWISE).split()).format(
