@@ -17,21 +17,16 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import threading
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-SETS = {
-    "lab": (".venv", []),
-    "dev": (".venv", ["--group", "dev"]),
-    "site": ("build/site-tools", ["--only-group", "site"]),
-    "workshop": ("build/workshop/venv", ["--only-group", "workshop"]),
-}
-"""A set of packages -> where its environment is, and the options with which `uv export` takes the
-set out of uv.lock."""
+FOLDERS = {"lab": ".venv", "site": "build/site-tools", "workshop": "build/workshop/venv"}
+"""A set of packages -> its environment; the set "dev" is added to .venv."""
+GROUPS = {"lab": [], "dev": ["--group", "dev"]}
+"""A set of packages -> how `uv export` is asked for it; others are groups that stand alone."""
 
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 ANSWER_S = 20
@@ -43,19 +38,18 @@ class Stop(Exception):
     """The set-up cannot go on; the message is one sentence that says what to do."""
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Make an environment, or do nothing where it is made already; return the exit code.
 
     arguments: nothing for the learner's .venv. "--dev" adds the test tools to it, and "--site"
-        makes that of the site's tools instead. "--here" installs into the Python that runs this,
-        and "--packages" leaves out the course itself: both are for containers and conda.
+        makes that of the site's tools instead.
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     try:
         environment = environment_for(arguments)
         if not environment.is_made():
-            environment.make(with_course="--packages" not in arguments)
+            environment.make()
     except Stop as stop:
         return complain(str(stop))
     except OSError as error:
@@ -66,15 +60,14 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def environment_for(arguments: Sequence[str]) -> "Environment":
+def environment_for(arguments: list[str]) -> "Environment":
     """The environment that arguments of `main` ask for. Raises Stop."""
     if "--site" in arguments:
         return Environment(("site",))
     torch = os.environ.get("TORCH", "")
     if torch not in NEEDED_GB:
         raise Stop(f"TORCH is {torch!r}: set it to cpu for PyTorch's CPU build, or leave it unset.")
-    sets = ("lab", "dev") if "--dev" in arguments else ("lab",)
-    return Environment(sets, torch, here="--here" in arguments)
+    return Environment(("lab", "dev") if "--dev" in arguments else ("lab",), torch)
 
 
 def complain(sentence: str) -> int:
@@ -118,13 +111,11 @@ class Environment:
     sets: tuple[str, ...]
     torch: str = ""
     """"cpu" for PyTorch's CPU build."""
-    here: bool = False
-    """Whether it is the Python that runs this, and no environment of its own."""
 
     @property
     def folder(self) -> Path:
         """Where it is."""
-        return Path(sys.prefix) if self.here else ROOT / SETS[self.sets[0]][0]
+        return ROOT / FOLDERS[self.sets[0]]
 
     @property
     def python(self) -> Path:
@@ -132,8 +123,8 @@ class Environment:
         return self.folder / "bin" / "python"
 
     @property
-    def _record(self) -> Path:
-        """What it was made from."""
+    def record(self) -> Path:
+        """The file that says what it was made from."""
         return self.folder / "course-made.json"
 
     def is_made(self) -> bool:
@@ -152,37 +143,38 @@ class Environment:
         """What it was made from; nothing where it is missing, or where making it was
         interrupted."""
         try:
-            made: dict[str, str] = json.loads(self._record.read_text())
+            made: dict[str, str] = json.loads(self.record.read_text())
         except (OSError, ValueError):
             return {}
         return made if os.access(self.python, os.X_OK) else {}
 
-    def make(self, with_course: bool = True) -> None:
+    def make(self) -> None:
         """Bring it from what it was made from to what is wanted. Raises Stop.
 
         What it was made from is forgotten meanwhile: where this ends early, packages may lack files
         without a sign of it, so the next call starts with an empty environment. That costs seconds,
         as uv keeps what it has downloaded.
         """
+        made, wanted = self._made(), self._wanted()
         if "lab" in self.sets:
             check_compiler()
             if not self.folder.exists():
                 check_disk(self.torch)
-        made, wanted = self._made(), self._wanted()
         if any(made.get(name) != wanted.get(name) for name in ("python", "torch")):
             made = {}
-        self._record.unlink(missing_ok=True)
-        if not made and not self.here:
+        if made:
+            self.record.unlink()
+        else:
             self._make_empty()
         uv = Uv(self.python)
-        uv.install_sets(self.sets, self.torch, *(["--reinstall"] if self.here and not made else []))
-        if with_course and "lab" in self.sets:
+        uv.install_sets(self.sets, self.torch)
+        if "lab" in self.sets:
             uv.install_course()
-        self._record.write_text(json.dumps(made | wanted))
+        self.record.write_text(json.dumps(made | wanted))
 
     def _make_empty(self) -> None:
         say(f"Making {self.folder.relative_to(ROOT)} with Python {platform.python_version()}")
-        check([sys.executable, "-m", "venv", "--clear", str(self.folder)])
+        check([sys.executable, "-m", "venv", "--clear", self.folder])
 
 
 class Uv:
@@ -190,96 +182,93 @@ class Uv:
     out of its cache where it has downloaded something before."""
 
     def __init__(self, python: Path) -> None:
-        self.program = fetch_uv(python)
-        self.python = str(python)
-        self.settings = uv_settings(python)
+        self.program, self.settings = fetch_uv(python), uv_settings(python)
+        self.install = [self.program, "pip", "install", "--no-deps"]
 
-    def install_sets(self, sets: Sequence[str], torch: str, *options: str) -> None:
+    def install_sets(self, sets: tuple[str, ...], torch: str) -> None:
         """Install sets of the lock, with hashes checked. Raises Stop."""
         packages = self._export(sets, torch)
         if torch == "cpu":
-            # Until its hash is in the lock, this one package is installed without.
             (cpu_torch,) = re.findall(r"^torch==(?:.*\\\n)*.*\n", packages, re.MULTILINE)
-            if self._install_cpu_torch(cpu_torch, *options):
+            if self._finds_cpu_torch(cpu_torch.split()[0]):
+                # Its hash is checked too, once it is in the lock.
+                self._install(cpu_torch, "--default-index", CPU_INDEX)
                 packages = packages.replace(cpu_torch, "")
             else:
+                check_disk("")
                 packages = self._export(sets, "")
         say(f"Downloading and installing the packages of uv.lock ({', '.join(sets)})")
-        code, output = self._install(packages, "--require-hashes", *options)
-        if code:
-            raise Stop(explain(output))
+        self._install(packages, "--require-hashes")
 
     def install_course(self) -> None:
         """Install this checkout, so that a change to it needs no installation."""
-        command = [self.program, "pip", "install", "--python", self.python, "--no-deps", "--quiet"]
-        check([*command, "--no-build-isolation", "--editable", str(ROOT)], self.settings)
+        check([*self.install, "-q", "--no-build-isolation", "--editable", ROOT], self.settings)
 
-    def _export(self, sets: Sequence[str], torch: str) -> str:
+    def _export(self, sets: tuple[str, ...], torch: str) -> str:
         """The packages of the lock as pip and uv read them: versions and hashes, and no address, so
         that they may come from an index of the reader's own."""
-        command = [self.program, "export", "--quiet", "--frozen", "--no-emit-project"]
-        command += ["--no-header", "--no-annotate", "--project", str(ROOT)]
-        command += ["--python", self.python, *(["--extra", torch] if torch else [])]
-        return check(command + [option for each in sets for option in SETS[each][1]], self.settings)
+        options = ["--frozen", "--no-emit-project", "--no-header", "--no-annotate"]
+        options += [option for each in sets for option in GROUPS.get(each, ["--only-group", each])]
+        options += ["--extra", torch] if torch else []
+        return check([self.program, "export", "-q", "--project", ROOT, *options], self.settings)
 
-    def _install_cpu_torch(self, requirement: str, *options: str) -> bool:
-        """Install PyTorch's CPU build from PyTorch's own index; where that gives none, say so."""
-        name = requirement.split()[0]
-        say(f"Asking {CPU_INDEX} for {name}")
-        options = ("--default-index", CPU_INDEX, *options)
-        code, output = self._install(requirement, *options, answer_s=ANSWER_S)
-        if code and "Resolved" in output:
-            raise Stop(explain(output))
-        if code:
-            reason = f"did not answer within {ANSWER_S} s" if code < 0 else "cannot be reached"
-            if "No solution found" in output:
-                reason = f"has no {name} for this machine and Python"
-            say(
-                f"PyTorch's own index {reason}, so PyTorch's ordinary build is installed, which"
-                " runs without a GPU too and is gigabytes larger (`make clean setup TORCH=cpu` asks"
-                " again)."
+    def _finds_cpu_torch(self, wanted: str) -> bool:
+        """Whether PyTorch's own index has its CPU build; where it has not, that is said."""
+        say(f"Asking {CPU_INDEX} for {wanted}")
+        command = [*self.install, "--dry-run", "--default-index", CPU_INDEX, wanted]
+        if not run([*command, "--offline"], self.settings)[0]:
+            return True
+        environ, pipe = os.environ | self.settings | {"UV_HTTP_RETRIES": "0"}, subprocess.PIPE
+        try:
+            ended = subprocess.run(command, env=environ, timeout=ANSWER_S, stderr=pipe)
+            if not ended.returncode:
+                return True
+            lacks = b"No solution found" in ended.stderr
+            reason = (
+                f"has no {wanted} for this machine and Python" if lacks else "cannot be reached"
             )
-            check_disk("")
-        return not code
+        except subprocess.TimeoutExpired:
+            reason = f"did not answer within {ANSWER_S} s"
+        say(
+            f"PyTorch's own index {reason}, so PyTorch's ordinary build is installed, which runs"
+            " without a GPU too and is gigabytes larger (`make clean setup TORCH=cpu` asks again)."
+        )
+        return False
 
-    def _install(
-        self, packages: str, *options: str, answer_s: float | None = None
-    ) -> tuple[int, str]:
-        """Install packages, out of the cache if all are there, so that no network is needed then;
-        return uv's exit code and what it printed.
-
-        answer_s: an index is asked once, and waited for so long.
-        """
-        once = {"UV_HTTP_RETRIES": "0"} if answer_s else {}
+    def _install(self, packages: str, *options: str) -> None:
+        """Install packages; where all of them are in the cache, no network is needed."""
         with tempfile.NamedTemporaryFile("w", prefix="course-", suffix=".txt") as file:
             file.write(packages)
             file.flush()
-            command = [self.program, "pip", "install", "--python", self.python, "--no-deps"]
-            command += [*options, "-r", file.name]
-            code, output = run([*command, "--offline"], self.settings)
-            return run(command, self.settings | once, answer_s) if code else (code, output)
+            command = [*self.install, *options, "-r", file.name]
+            if run([*command, "--offline"], self.settings)[0]:
+                check(command, self.settings)
 
 
 def fetch_uv(python: Path) -> str:
     """Have an environment's pip fetch the uv of the lock into build/, once; return its path."""
     packages = tomllib.loads((ROOT / "uv.lock").read_text())["package"]
     locked = next(package for package in packages if package["name"] == "uv")
-    folder = ROOT / "build" / f"uv-{locked['version']}"
+    wanted = f"uv=={locked['version']}"
+    folder = ROOT / "build" / wanted.replace("==", "-")
     if not (folder / "bin" / "uv").exists():
-        say(f"Downloading uv {locked['version']}, which installs the rest")
-        hashes = " ".join(f"--hash={wheel['hash']}" for wheel in locked["wheels"])
-        new = folder.with_suffix(".new")
-        shutil.rmtree(new, ignore_errors=True)
-        new.mkdir(parents=True)
-        (new / "uv.txt").write_text(f"uv=={locked['version']} {hashes}\n")
-        pip = [str(python), "-m", "pip", "install", "-vv", "--disable-pip-version-check"]
-        pip += ["--no-input", "--no-deps", "--only-binary=:all:", "--require-hashes"]
-        index = os.environ.get("UV_DEFAULT_INDEX") or os.environ.get("UV_INDEX_URL")
-        settings = {"PIP_INDEX_URL": os.environ.get("PIP_INDEX_URL", index)} if index else {}
-        check([*pip, "--target", str(new), "-r", str(new / "uv.txt")], settings)
-        shutil.rmtree(folder, ignore_errors=True)
-        new.rename(folder)
+        say(f"Downloading {wanted}, which installs the rest")
+        folder.parent.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as new:
+            hashes = (f"--hash={wheel['hash']}" for wheel in locked["wheels"])
+            (Path(new) / "uv.txt").write_text(" ".join([wanted, *hashes]))
+            pip = ["-m", "pip", "install", "-vv", "--no-input", "--no-deps", "--require-hashes"]
+            pip += ["--only-binary=:all:", "-r", f"{new}/uv.txt", "--target", f"{new}/uv"]
+            check([python, *pip], pip_settings())
+            shutil.rmtree(folder, ignore_errors=True)
+            os.rename(f"{new}/uv", folder)  # at once, so that there is no half of it
     return str(folder / "bin" / "uv")
+
+
+def pip_settings() -> dict[str, str]:
+    """The environment for pip: with the index that uv is told of, if pip is told of none."""
+    index = os.environ.get("UV_DEFAULT_INDEX", os.environ.get("UV_INDEX_URL"))
+    return {"PIP_INDEX_URL": index} if index and "PIP_INDEX_URL" not in os.environ else {}
 
 
 UV_NAMES = {
@@ -300,12 +289,12 @@ def uv_settings(python: Path) -> dict[str, str]:
     would exceed.
     """
     settings = {
+        "UV_PYTHON": str(python),
         "UV_COMPILE_BYTECODE": "1",
         "UV_COMPILE_BYTECODE_TIMEOUT": "0",
         "UV_INDEX_STRATEGY": "unsafe-best-match",
-        "UV_PYTHON_DOWNLOADS": "never",
     }
-    listed = check([str(python), "-m", "pip", "config", "list"])
+    listed = check([python, "-m", "pip", "config", "list"])
     for name, value in re.findall(r"^\S*\.([\w-]+)=(.+)$", listed, re.MULTILINE):
         if name in UV_NAMES:
             separator = "," if name == "find-links" else " "
@@ -313,9 +302,9 @@ def uv_settings(python: Path) -> dict[str, str]:
     return settings
 
 
-def check(command: Sequence[str], settings: Mapping[str, str] | None = None) -> str:
+def check(command: Sequence[str | Path], settings: dict[str, str] | None = None) -> str:
     """Run a command and return what it printed; raise Stop with one sentence where it fails."""
-    code, output = run(command, settings or {})
+    code, output = run(command, settings)
     if code:
         raise Stop(explain(output))
     return output
@@ -324,17 +313,12 @@ def check(command: Sequence[str], settings: Mapping[str, str] | None = None) -> 
 PROGRESS = ("Downloading", " Downloaded", "Prepared", "Installed", "Bytecode", "warning")
 
 
-def run(
-    command: Sequence[str], settings: Mapping[str, str], answer_s: float | None = None
-) -> tuple[int, str]:
+def run(command: Sequence[str | Path], settings: dict[str, str] | None = None) -> tuple[int, str]:
     """Run a command, with its progress on the terminal; return its exit code and all that it
-    printed.
-
-    With answer_s, uv is killed where it does not know after that long what the index has.
-    """
+    printed."""
     process = subprocess.Popen(
         command,
-        env=os.environ | settings,
+        env=os.environ | (settings or {}),
         stdin=subprocess.DEVNULL,  # nobody would see a question
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -342,39 +326,28 @@ def run(
         errors="replace",
         start_new_session=True,
     )
-    limit = threading.Timer(
-        answer_s or threading.TIMEOUT_MAX, signal_all, (process, signal.SIGKILL)
-    )
-    limit.start()
     output = ""
     try:
         for line in process.stdout or ():
             output += line
-            if line.startswith("Resolved"):
-                limit.cancel()
             if line.startswith(PROGRESS):
                 say(line.rstrip().replace("Prepared", "Downloaded and unpacked"))
         return process.wait(), output
     except BaseException:
-        stop(process)
+        end(process)
         raise
-    finally:
-        limit.cancel()
 
 
-def stop(process: subprocess.Popen[str]) -> None:
+def end(process: subprocess.Popen[str]) -> None:
     """End a program and all that it has started, after a moment to remove its temporary files."""
     try:
-        signal_all(process, signal.SIGINT)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(ENDING_S)
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait(ENDING_S)
+    except subprocess.TimeoutExpired:
+        pass
     finally:
-        signal_all(process, signal.SIGKILL)
-
-
-def signal_all(process: subprocess.Popen[str], number: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, number)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 FAILURES = """
