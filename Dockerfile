@@ -19,7 +19,7 @@ ARG TORCH=""
 WORKDIR /course
 COPY pyproject.toml uv.lock setup.py README.md LICENSE ./
 COPY course/bootstrap.py course/environments.py course/
-RUN TORCH="$TORCH" PIP_NO_CACHE_DIR=1 UV_LINK_MODE=copy python course/bootstrap.py \
+RUN TORCH="$TORCH" PIP_NO_CACHE_DIR=1 python course/bootstrap.py \
     && rm -rf build ~/.cache
 
 FROM packages AS wheel
@@ -30,7 +30,7 @@ FROM packages AS lab
 COPY --from=wheel /wheel /wheel
 # In place of the link to the checkout, which the set-up has made.
 RUN .venv/bin/pip install --no-cache-dir --no-deps --no-index --force-reinstall /wheel/*.whl \
-    && rm -rf course *.egg-info
+    && rm -rf course ./*.egg-info
 ENV PATH=/course/.venv/bin:$PATH
 USER 1000
 WORKDIR /home/learner
