@@ -215,18 +215,13 @@ class Uv:
     def _finds_cpu_torch(self, wanted: str) -> bool:
         """Whether PyTorch's own index has its CPU build; where it has not, that is said."""
         say(f"Asking {CPU_INDEX} for {wanted}")
-        command = [*self.install, "--dry-run", "--default-index", CPU_INDEX, wanted]
-        if not run([*command, "--offline"], self.settings)[0]:
-            return True
-        environ, pipe = os.environ | self.settings | {"UV_HTTP_RETRIES": "0"}, subprocess.PIPE
         try:
-            ended = subprocess.run(command, env=environ, timeout=ANSWER_S, stderr=pipe)
-            if not ended.returncode:
+            answer = self._ask(wanted, "--default-index", CPU_INDEX)
+            if not answer.returncode:
                 return True
-            lacks = b"No solution found" in ended.stderr
-            reason = (
-                f"has no {wanted} for this machine and Python" if lacks else "cannot be reached"
-            )
+            reason = "cannot be reached"
+            if "No solution found" in answer.stderr:
+                reason = f"has no {wanted} for this machine and Python"
         except subprocess.TimeoutExpired:
             reason = f"did not answer within {ANSWER_S} s"
         say(
@@ -235,14 +230,32 @@ class Uv:
         )
         return False
 
+    def _ask(self, wanted: str, *options: str) -> subprocess.CompletedProcess[str]:
+        """Ask the cache, then an index for a package, and install nothing. Raises TimeoutExpired
+        where the index does not answer."""
+        command = [*self.install, "--dry-run", *options, wanted]
+        if not run([*command, "--offline"], self.settings)[0]:
+            return subprocess.CompletedProcess(command, 0)
+        environ = os.environ | self.settings | {"UV_HTTP_RETRIES": "0"}
+        pipe = subprocess.PIPE
+        return subprocess.run(command, env=environ, timeout=ANSWER_S, stderr=pipe, text=True)
+
     def _install(self, packages: str, *options: str) -> None:
         """Install packages; where all of them are in the cache, no network is needed."""
         with tempfile.NamedTemporaryFile("w", prefix="course-", suffix=".txt") as file:
             file.write(packages)
             file.flush()
             command = [*self.install, *options, "-r", file.name]
-            if run([*command, "--offline"], self.settings)[0]:
-                check(command, self.settings)
+            if not run([*command, "--offline"], self.settings)[0]:
+                return
+            try:
+                self._ask(packages.split()[0])
+            except subprocess.TimeoutExpired:
+                raise Stop(
+                    f"The package index did not answer within {ANSWER_S} s: check the network, or"
+                    " set https_proxy or PIP_INDEX_URL, then run this again."
+                ) from None
+            check(command, self.settings)
 
 
 def fetch_uv(python: Path) -> str:
@@ -266,9 +279,12 @@ def fetch_uv(python: Path) -> str:
 
 
 def pip_settings() -> dict[str, str]:
-    """The environment for pip: with the index that uv is told of, if pip is told of none."""
-    index = os.environ.get("UV_DEFAULT_INDEX", os.environ.get("UV_INDEX_URL"))
-    return {"PIP_INDEX_URL": index} if index and "PIP_INDEX_URL" not in os.environ else {}
+    """The environment for pip: with the index that uv is told of, if pip is told of none, and as
+    little patience."""
+    settings = {"PIP_DEFAULT_TIMEOUT": str(ANSWER_S // 2), "PIP_RETRIES": "1"}
+    if index := os.environ.get("UV_DEFAULT_INDEX", os.environ.get("UV_INDEX_URL")):
+        settings["PIP_INDEX_URL"] = index
+    return {name: value for name, value in settings.items() if name not in os.environ}
 
 
 UV_NAMES = {

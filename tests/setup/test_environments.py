@@ -665,3 +665,17 @@ def test_a_program_that_is_stopped_takes_along_what_it_started(tmp_path):
         for _ in range(100):  # who adopts it may take a moment to bury it
             os.kill(int(pid.read_text()), 0)
             time.sleep(0.05)
+
+
+@pytest.mark.parametrize("installer", ["pip", "uv"])
+def test_an_index_that_does_not_answer_is_waited_for_20_s_at_most(
+    uv, shared_venv, monkeypatch, installer
+):
+    monkeypatch.delenv("PIP_RETRIES")
+    monkeypatch.setattr(environments, "ANSWER_S", 2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/simple"
+        monkeypatch.setenv("PIP_INDEX_URL", url)
+        sentence = stops(install_with, installer, uv, shared_venv)
+    assert "check the network, or set https_proxy or PIP_INDEX_URL" in sentence
+    assert ("did not answer within 2 s" in sentence) == (installer == "uv")
