@@ -13,26 +13,25 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --create-home --uid 1000 --shell /bin/bash learner
 
-FROM tools AS wheel
-WORKDIR /course
-COPY requirements.lock ./
-RUN grep -E "^(setuptools|packaging)==" requirements.lock > build.txt \
-    && pip install --no-cache-dir -r build.txt
-COPY . .
-RUN pip wheel --no-cache-dir --no-deps --no-build-isolation --no-index --wheel-dir /wheel .
-
-FROM tools AS lab
+# The packages of uv.lock with their hashes checked, by the set-up of a checkout, in /course/.venv.
+FROM tools AS packages
 ARG TORCH=""
-COPY requirements.lock /tmp/
-# PyTorch's CPU build satisfies the lock's torch, so that the second line does not replace it.
-RUN if [ "$TORCH" = cpu ]; then \
-        sed -n 's/^torch==\([^ ]*\).*/torch==\1+cpu/p' /tmp/requirements.lock > /tmp/torch.txt \
-        && pip install --no-cache-dir --no-deps -r /tmp/torch.txt \
-            --index-url https://download.pytorch.org/whl/cpu; \
-    fi \
-    && pip install --no-cache-dir -r /tmp/requirements.lock
+WORKDIR /course
+COPY pyproject.toml uv.lock setup.py README.md LICENSE ./
+COPY course/bootstrap.py course/environments.py course/
+RUN TORCH="$TORCH" PIP_NO_CACHE_DIR=1 python course/bootstrap.py \
+    && rm -rf build ~/.cache
+
+FROM packages AS wheel
+COPY . .
+RUN .venv/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --no-index --wheel-dir /wheel .
+
+FROM packages AS lab
 COPY --from=wheel /wheel /wheel
-RUN pip install --no-cache-dir --no-deps --no-index /wheel/*.whl
+# In place of the link to the checkout, which the set-up has made.
+RUN .venv/bin/pip install --no-cache-dir --no-deps --no-index --force-reinstall /wheel/*.whl \
+    && rm -rf course ./*.egg-info
+ENV PATH=/course/.venv/bin:$PATH
 USER 1000
 WORKDIR /home/learner
 ENV COURSE_HOME=/home/learner/triton-course

@@ -41,9 +41,10 @@ setup:
 setup-dev:
 	@$(PYTHON) course/bootstrap.py --dev
 
-# With what the tests of the site and of a room need, where it can be had.
+# With what the tests of the site and of a room need; where it cannot be had, they are skipped with the reason.
 setup-test: setup-dev
-	@$(VENV) -m tests.support.tools
+	@$(PYTHON) course/bootstrap.py --site || true
+	@$(VENV) -m course workshop setup || true
 
 lab: setup
 	@$(VENV) -m course lab $(LAB)
@@ -90,17 +91,16 @@ notebooks: setup
 	$(VENV) -m course notebooks
 
 site:
-	@$(PYTHON) -m docs.site
+	@$(PYTHON) course/bootstrap.py --site
+	@build/site-tools/bin/python -m docs.site
 
 wheel: setup
 	$(VENV) -m pip wheel -q --no-deps --no-build-isolation --wheel-dir build/wheel .
 
-# The second is the first and the test tools. The third is what builds the site, the fourth what serves a room.
+# It asks PyPI and PyTorch's own index. Versions stay as they are where pyproject.toml lets them; torch is asked for anew,
+# so that the hashes of both builds are there.
 lock: setup-dev
-	$(VENV) -m uv pip compile -q pyproject.toml -o requirements.lock
-	$(VENV) -m uv pip compile -q pyproject.toml --extra dev -c requirements.lock -o requirements-dev.lock
-	$(VENV) -m uv pip compile -q docs/site/requirements.in -o requirements-site.lock
-	$(VENV) -m uv pip compile -q hub/requirements.in -c requirements.lock -o requirements-workshop.lock
+	$(VENV) -m uv lock --upgrade-package torch
 
 clean:
 	rm -rf .venv build *.egg-info

@@ -77,9 +77,9 @@ def missing(mark: str) -> str | None:
     if mark == "gpu":
         return None if course.MODE.gpu else f"needs a GPU: {course.MODE}"
     if mark == "site":
-        from docs.site import tools
+        from course.environments import Environment
 
-        return None if tools.ready() else "needs the site's tools: make site"
+        return None if Environment(("site",)).is_made() else "needs the site's tools: make site"
     if mark == "hub":
         from hub import tools
 

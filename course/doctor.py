@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+import psutil
+
 from . import pins
 from .cache import cache_folder, refuse_shared
 from .compilers import compiler_command
@@ -34,7 +36,6 @@ if PACKED.is_dir():
 SUPPORTED_TRITON = ((3, 6), (3, 9))
 # The oldest NVIDIA driver for each major version of CUDA.
 DRIVERS = {"12": 525, "13": 580}
-OLDEST_GPU = (7, 5)
 # At its peak, with all its processes, a `course check` takes 0.9 to 1.3 GB.
 NEEDED_MEMORY = 2 * 10**9
 LEARNER_MEMORY = 1.3e9
@@ -141,17 +142,20 @@ def gpu() -> Iterator[Finding]:
         yield capability_finding(f"{name}, sm_{major}{minor}, driver {_driver()}", (major, minor))
 
 
+CAPABILITIES: tuple[tuple[tuple[int, int], Level, str], ...] = (
+    ((9, 0), "ok", "tensor cores and tensor memory accelerator"),
+    ((8, 0), "ok", "tensor cores (mma); no tensor memory accelerator"),
+    ((7, 5), "note", "Triton has no tensor-core path and no bfloat16 here; tl.dot runs, slowly"),
+    ((0, 0), "problem", "too old, as PyTorch's builds need compute capability 7.5 or newer"),
+)
+"""The least compute capability, and what Triton can do from there on."""
+
+
 def capability_finding(gpu_name: str, capability: tuple[int, int]) -> Finding:
     """What Triton can do on a GPU of this compute capability."""
-    if capability < OLDEST_GPU:
-        says = f"{gpu_name}: too old, as PyTorch's builds need compute capability 7.5 or newer"
-        return problem("GPU", says, "export COURSE_MODE=cpu")
-    if capability < (8, 0):
-        says = "Triton has no tensor-core path and no bfloat16 here; tl.dot runs, slowly"
-        return note("GPU", f"{gpu_name}: {says}")
-    if capability < (9, 0):
-        return ok("GPU", f"{gpu_name}: tensor cores (mma); no tensor memory accelerator")
-    return ok("GPU", f"{gpu_name}: tensor cores and tensor memory accelerator")
+    level, says = next(row[1:] for row in CAPABILITIES if capability >= row[0])
+    mend = "export COURSE_MODE=cpu" if level == "problem" else ""
+    return Finding("GPU", level, f"{gpu_name}: {says}", mend)
 
 
 def compiler() -> Iterator[Finding]:
@@ -201,18 +205,17 @@ def cache() -> Iterator[Finding]:
 
 
 def memory_and_disk() -> Iterator[Finding]:
-    memory = _available_memory()
-    if memory is not None:
-        cores = len(os.sched_getaffinity(0))
-        learners = max(1, min(int(memory / LEARNER_MEMORY), cores * LEARNERS_PER_CORE))
-        says = (
-            f"{memory / 1e9:.1f} GB free and {cores} CPU core(s), enough for {learners} at a time: "
-            "each learner's checks take up to 1.3 GB, and two learners can share a core"
-        )
-        if memory >= NEEDED_MEMORY:
-            yield ok("memory", says)
-        else:
-            yield note("memory", says, "close other notebooks: Kernel > Shut Down All Kernels")
+    memory = psutil.virtual_memory().available
+    cores = len(os.sched_getaffinity(0))
+    learners = max(1, min(int(memory / LEARNER_MEMORY), cores * LEARNERS_PER_CORE))
+    says = (
+        f"{memory / 1e9:.1f} GB free and {cores} CPU core(s), enough for {learners} at a time: each"
+        " learner's checks take up to 1.3 GB, and two learners can share a core"
+    )
+    if memory >= NEEDED_MEMORY:
+        yield ok("memory", says)
+    else:
+        yield note("memory", says, "close other notebooks: Kernel > Shut Down All Kernels")
     free = shutil.disk_usage(Path(__file__).parent).free
     if free >= NEEDED_DISK:
         yield ok("disk", f"{free / 2**30:.0f} GiB free")
@@ -282,15 +285,6 @@ def _driver() -> str:
     from .gpus.recorded import driver_version
 
     return driver_version()
-
-
-def _available_memory() -> int | None:
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:
-        return None
-    kib = next((line.split()[1] for line in lines if line.startswith("MemAvailable:")), None)
-    return int(kib) * 1024 if kib else None
 
 
 def _file_system(path: Path) -> str:

@@ -7,8 +7,7 @@ import re
 import secrets
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from .errors import CourseError
@@ -58,12 +57,12 @@ def replace_unchanged(path: Path, old: bytes | None, new: bytes) -> bool:
     """
     place = Path(os.path.realpath(path))
     try:
-        _make_folders(place.parent, [])
+        list(_make_folders(place.parent))
         ready = _beside(place, new)
         try:
             return (old is None or _taken_away(place, old)) and _put(ready, place)
         finally:
-            _remove([ready])
+            _remove(ready)
     except OSError as error:
         raise _not_written(path, error) from error
 
@@ -79,7 +78,7 @@ def _taken_away(place: Path, old: bytes) -> bool:
     is_old = aside.read_bytes() == old
     if not is_old:
         _put(aside, place)  # unless it was saved once more
-    _remove([aside])
+    _remove(aside)
     return is_old
 
 
@@ -105,20 +104,6 @@ def remove_leftovers(folder: Path) -> None:
                 path.unlink()
 
 
-@dataclass
-class _Change:
-    """One of the files that are written together."""
-
-    named: Path
-    path: Path
-    """Where it goes: `named` with its links followed."""
-    new: Path
-    """The new content, beside its place. Once it is in place, nothing is here any more."""
-    old: Path | None = None
-    """A copy of what was there before, with which the change can be undone without room on the
-    disk."""
-
-
 def write_together(contents: Mapping[Path, str | bytes]) -> None:
     """Write these files and make the folders they lie in; on an error everything is as it was
     before.
@@ -126,29 +111,37 @@ def write_together(contents: Mapping[Path, str | bytes]) -> None:
     Every file is written beside its place first, and all are moved once there was room for all.
     Raises CourseError where it cannot be done: the disk is full, the folder read-only.
     """
-    changes: list[_Change] = []
-    folders: list[Path] = []
+    changes: list[tuple[Path, Path, Path]] = []
     named = Path()
-    try:
-        for named, content in contents.items():
-            path = Path(os.path.realpath(named))
-            if path.exists() and not path.is_file():  # moving a file there would take a device away
-                raise FileExistsError(errno.EEXIST, "a folder or a device is there")
-            _make_folders(path.parent, folders)
-            changes.append(_Change(named, path, _beside(path, content)))
-        for change in changes if len(changes) > 1 else ():
-            named = change.named
-            if change.path.exists():
-                change.old = _beside(change.path, change.path.read_bytes())
-        for change in changes:
-            named = change.named
-            change.new.replace(change.path)
-    except BaseException as error:
-        _undo(changes, folders)
-        if isinstance(error, OSError):
+    with contextlib.ExitStack() as copies, contextlib.ExitStack() as undo:
+        try:
+            for named, content in contents.items():
+                path = Path(os.path.realpath(named))  # a link is followed
+                if path.exists() and not path.is_file():  # a device would be taken away
+                    raise FileExistsError(errno.EEXIST, "a folder or a device is there")
+                for folder in _make_folders(path.parent):
+                    undo.callback(_try, folder.rmdir)
+                new = _beside(path, content)
+                undo.callback(_remove, new)
+                changes.append((named, path, new))
+            for change in changes if len(changes) > 1 else ():
+                named, path, new = change
+                # With a copy the change can be undone without room on the disk.
+                old = _beside(path, path.read_bytes()) if path.exists() else None
+                copies.callback(_remove, old)
+                undo.callback(_try, _take_back, path, new, old)
+            for change in changes:
+                named, path, new = change
+                new.replace(path)
+        except OSError as error:
             raise _not_written(named, error) from error
-        raise
-    _remove(change.old for change in changes)
+        undo.pop_all()
+
+
+def _take_back(path: Path, new: Path, old: Path | None) -> None:
+    """Give a path its old file again, if the new one is in place."""
+    if not new.exists():
+        old.replace(path) if old else path.unlink()
 
 
 def _not_written(path: Path, error: OSError) -> CourseError:
@@ -160,15 +153,15 @@ def _not_written(path: Path, error: OSError) -> CourseError:
 def make_private(folder: Path) -> None:
     """Make a folder, and those it lies in that are missing, for this user alone, whatever the
     umask."""
-    _make_folders(folder, [], 0o700)
+    list(_make_folders(folder, 0o700))
 
 
-def _make_folders(folder: Path, new: list[Path], mode: int = 0o777) -> None:
-    """Make a folder and those around it; the ones that were missing are added to `new`."""
+def _make_folders(folder: Path, mode: int = 0o777) -> Iterator[Path]:
+    """Make a folder and those around it, as they are asked for; gives those that were missing."""
     for path in reversed([folder, *folder.parents]):
         if not path.is_dir():
             path.mkdir(mode, exist_ok=True)  # another process may have just made it
-            new.append(path)
+            yield path
 
 
 def _beside(path: Path, content: str | bytes) -> Path:
@@ -179,30 +172,20 @@ def _beside(path: Path, content: str | bytes) -> Path:
         with beside.open("xb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
     except BaseException:
-        _remove([beside])
+        _remove(beside)
         raise
     return beside
 
 
-def _undo(changes: list[_Change], folders: list[Path]) -> None:
-    for change in changes:
-        with contextlib.suppress(OSError):
-            if not change.new.exists():  # it is in place already
-                if change.old is not None:
-                    change.old.replace(change.path)
-                else:
-                    change.path.unlink()
-    _remove(path for change in changes for path in (change.new, change.old))
-    for folder in reversed(folders):
-        with contextlib.suppress(OSError):
-            folder.rmdir()
+def _remove(path: Path | None) -> None:
+    if path is not None:
+        _try(path.unlink, True)
 
 
-def _remove(paths: Iterable[Path | None]) -> None:
-    for path in paths:
-        if path is not None:
-            with contextlib.suppress(OSError):
-                path.unlink(missing_ok=True)
+def _try(action: Callable[..., object], *values: object) -> None:
+    """Do what need not succeed."""
+    with contextlib.suppress(OSError):
+        action(*values)
 
 
 @contextlib.contextmanager

@@ -6,10 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from IPython.display import DisplayHandle
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -19,11 +16,10 @@ def track(items: Sequence[T], label: str) -> Iterator[T]:
 
     COURSE_PROGRESS=off turns it off.
     """
-    start, bar = time.monotonic(), _bar(label, len(items))
+    bar = _Bar(label, len(items), after_s=1)
     try:
         for done, item in enumerate(items):
-            if time.monotonic() - start > 1:
-                bar.update(done)
+            bar.update(done)
             yield item
     finally:
         bar.stop()
@@ -37,75 +33,62 @@ def show_until(
     ended: waits for so many seconds, and says whether the work has ended. done: how much of `total`
         is done.
     """
-    start, bar = time.monotonic(), _bar(label, total)
+    bar = _Bar(label, total, after_s=2)
     try:
         while not ended(0.5):
-            if time.monotonic() - start > 2:
-                bar.update(min(done(), total))
+            bar.update(min(done(), total))
     finally:
         bar.stop()
 
 
-def _bar(label: str, total: int) -> "_NoBar":
-    if os.environ.get("COURSE_PROGRESS") == "off" or not _somebody_looks():
-        return _NoBar()
-    return (_NotebookBar if _in_notebook() else _TerminalBar)(label, total)
+class _Bar:
+    """A bar that rich draws in a terminal, and a notebook's page as HTML: a widget would be saved
+    without its state, and be an error when reopened."""
 
-
-class _NoBar:
-    """Nobody looks."""
+    def __init__(self, label: str, total: int, after_s: float) -> None:
+        self.label, self.total = label, total
+        self.visible_at = time.monotonic() + after_s
+        self.stop: Callable[[], None] = lambda: None
+        """Removes the bar."""
+        self.show: Callable[[int], None] | None = None
+        """Shows how much is done; None before the bar is visible."""
 
     def update(self, done: int) -> None:
-        pass
+        """Show how much is done, if there has been time enough and somebody looks."""
+        if self.show is None and time.monotonic() > self.visible_at and _somebody_looks():
+            self._begin_in_notebook() if _in_notebook() else self._begin_in_terminal()
+        if self.show:
+            self.show(done)
 
-    def stop(self) -> None:
-        pass
-
-
-class _TerminalBar(_NoBar):
-    """A bar that rich draws."""
-
-    def __init__(self, label: str, total: int) -> None:
+    def _begin_in_terminal(self) -> None:
         from rich.progress import Progress
 
-        self.progress = Progress(transient=True)
-        self.task = self.progress.add_task(label, total=total)
+        progress = Progress(transient=True)
+        task = progress.add_task(self.label, total=self.total)
+        progress.start()
+        self.show = lambda done: progress.update(task, completed=done)
+        self.stop = progress.stop
 
-    def update(self, done: int) -> None:
-        self.progress.start()  # again and again does no harm
-        self.progress.update(self.task, completed=done)
-
-    def stop(self) -> None:
-        self.progress.stop()
-
-
-class _NotebookBar(_NoBar):
-    """A bar as HTML. A widget would be saved without its state, and be an error when reopened."""
-
-    def __init__(self, label: str, total: int) -> None:
-        self.label, self.total = label, total
-        self.handle: DisplayHandle | None = None
-
-    def update(self, done: int) -> None:
-        text = f"{self.label}: {done} of {self.total}"
-        bar = f'<progress value="{done}" max="{self.total}"></progress>'
-        self._show({"text/plain": text, "text/html": f"<div>{bar} {html.escape(text)}</div>"})
-
-    def stop(self) -> None:
-        if self.handle:
-            self._show({"text/plain": "", "text/html": ""})
-
-    def _show(self, bundle: dict[str, str]) -> None:
+    def _begin_in_notebook(self) -> None:
         from IPython.display import display
 
-        if self.handle is None:
-            self.handle = display(bundle, raw=True, display_id=True)
-        else:
-            self.handle.update(bundle, raw=True)
+        empty = {"text/plain": "", "text/html": ""}
+        handle = display(empty, raw=True, display_id=True)
+
+        def show(done: int) -> None:
+            text = f"{self.label}: {done} of {self.total}"
+            bar = f'<progress value="{done}" max="{self.total}"></progress>'
+            page = f"<div>{bar} {html.escape(text)}</div>"
+            handle.update({"text/plain": text, "text/html": page}, raw=True)
+
+        self.show = show
+        self.stop = lambda: handle.update(empty, raw=True)
 
 
 def _somebody_looks() -> bool:
-    """Whether this is a terminal or a notebook's session."""
+    """Whether this is a terminal or a notebook's session, and bars are not turned off."""
+    if os.environ.get("COURSE_PROGRESS") == "off":
+        return False
     return _in_notebook() or sys.stderr.isatty()
 
 

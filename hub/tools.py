@@ -1,30 +1,24 @@
-"""The environment that serves a room, apart from the course's: build/hub.
+"""What serves a room, apart from the course's environment: build/hub.
 
-Made as `course/bootstrap.py` makes .venv, by its functions, from requirements-workshop.lock; the
-proxy by npm, from hub/proxy/package-lock.json. Once it is made, nothing is asked of the
-network.
+The hub and the learners' servers are the set `hub` of uv.lock; the proxy is installed by npm,
+from hub/proxy/package-lock.json. Once they are there, nothing is asked of the network.
 """
 
-import hashlib
-import json
-import os
 import shutil
 import subprocess
-import sys
-from pathlib import Path
 
-from course import bootstrap
+from course.environments import Environment, Stop
 from course.errors import CourseError
 
 from . import BUILD, ROOT
 
-VENV = BUILD / "venv"
-PYTHON = VENV / "bin" / "python"
+ENVIRONMENT = Environment(("hub",))
+VENV = ENVIRONMENT.folder
+PYTHON = ENVIRONMENT.python
 PROXY_FOLDER = BUILD / "proxy"
 PROXY = PROXY_FOLDER / "node_modules" / ".bin" / "configurable-http-proxy"
-LOCK = ROOT / "requirements-workshop.lock"
 PROXY_LOCK = ROOT / "hub" / "proxy" / "package-lock.json"
-MADE = BUILD / "made.json"
+PROXY_MADE = PROXY_FOLDER / "made-from.json"
 OLDEST_NODE = 18
 INSTALL_S = 600
 
@@ -46,35 +40,30 @@ def missing() -> str:
 
 def ready() -> bool:
     """Whether the tools are whole, and made from the locks as they are now."""
-    try:
-        made = json.loads(MADE.read_text())
-    except (OSError, ValueError):
-        return False
-    return bool(made == _wanted() and os.access(PYTHON, os.X_OK) and PROXY.exists())
+    return ENVIRONMENT.is_made() and _has_proxy()
+
+
+def _has_proxy() -> bool:
+    return PROXY_MADE.is_file() and PROXY_MADE.read_bytes() == PROXY_LOCK.read_bytes()
 
 
 def make() -> None:
-    """Make the tools anew. Raises CourseError where they cannot be made.
-
-    What they are made from is written last: an interrupted call leaves none, and the next begins
-    anew, out of the caches of uv and npm.
-    """
+    """Make what is missing of the tools. Raises CourseError where it cannot be made."""
     if problem := missing():
         raise CourseError(problem)
-    bootstrap.VENV = str(VENV)
-    bootstrap.say("Making build/hub")
     try:
-        bootstrap.check([sys.executable, "-m", "venv", "--clear", str(VENV)])
-        bootstrap.install_uv()
-        bootstrap.check(bootstrap.uv("--no-deps", "-r", str(LOCK)), bootstrap.uv_settings())
-    except bootstrap.Stop as stop:
-        raise CourseError(str(stop).replace("requirements.lock", LOCK.name)) from stop
-    _install_proxy()
-    MADE.write_text(json.dumps(_wanted()))
+        if not ENVIRONMENT.is_made():
+            ENVIRONMENT.make()
+    except Stop as stop:
+        raise CourseError(str(stop)) from stop
+    if not _has_proxy():
+        _install_proxy()
 
 
 def _install_proxy() -> None:
-    bootstrap.say("Installing the proxy")
+    """Have npm install the proxy. What it is made from is written last: an interrupted call leaves
+    none, and the next begins anew, out of npm's cache."""
+    print("Installing the proxy", flush=True)
     shutil.rmtree(PROXY_FOLDER, ignore_errors=True)
     PROXY_FOLDER.mkdir(parents=True)
     for name in ("package.json", "package-lock.json"):
@@ -89,9 +78,4 @@ def _install_proxy() -> None:
             f"The proxy could not be installed ({last}): check the network, or `npm config get"
             " registry`, then run this again."
         )
-
-
-def _wanted() -> dict[str, str]:
-    files: dict[str, Path] = {"lock": LOCK, "proxy": PROXY_LOCK}
-    hashes = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
-    return {**hashes, "python": sys.version}
+    shutil.copy(PROXY_LOCK, PROXY_MADE)

@@ -2,8 +2,7 @@
 
 | file | what is in it |
 |---|---|
-| `__main__.py` | the tools' environment, then the build in it |
-| `tools.py` | the environment with the tools, from requirements-site.lock |
+| `__main__.py` | the command; `make site` makes the environment for it first |
 | `build.py` | sources, Sphinx, checks, and what is printed |
 | `sources.py` | what Sphinx reads: the repository's texts, with links that hold on the site |
 | `reference.py` | a page of the public names, from the source alone |

@@ -1,34 +1,26 @@
-"""`python -m docs.site [FOLDER]`: make the environment of tools where there is none, then build.
+"""`python -m docs.site [FOLDER]`: build the site, in the environment that `make site` makes for it.
 
 FOLDER: where site/ will be; build/ by default.
 """
 
-import os
 import sys
 from pathlib import Path
 
-from course import bootstrap
-
-from . import ROOT, SiteError, tools
+from . import SiteError
 
 
 def main() -> int:
     """Build the site; return the exit code."""
     try:
-        if tools.is_inside():
-            from . import build
+        from .build import build
 
-            build.build(*map(Path, sys.argv[1:2]))
-            return 0
-        python = bootstrap.choose_python()
-        if python is None and not tools.ready():
-            tools.make()
-        program = python or str(tools.PYTHON)
-        arguments = [os.path.abspath(folder) for folder in sys.argv[1:2]]
-        os.chdir(ROOT)
-        os.execv(program, [program, "-m", "docs.site", *arguments])
-    except (SiteError, bootstrap.Stop) as stop:
-        print(f"Site: {stop}", file=sys.stderr)
+        build(*map(Path, sys.argv[1:2]))
+        return 0
+    except ModuleNotFoundError as error:
+        says = f"{error.name} is missing here: run `make site`, which installs what it needs."
+        print(f"Site: {says}", file=sys.stderr)
+    except SiteError as error:
+        print(f"Site: {error}", file=sys.stderr)
     except KeyboardInterrupt:
         print("Site: stopped; the same command goes on from here.", file=sys.stderr)
     return 1

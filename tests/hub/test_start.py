@@ -221,16 +221,7 @@ def test_a_python_that_the_seats_cannot_use_is_named(settings):
         seat_user.refuse_unreadable(gone)
 
 
-def test_the_tools_are_pinned_and_agree_with_the_learners():
-    lock = dict(
-        line.split(" ")[0].split("==")
-        for line in tools.LOCK.read_text().splitlines()
-        if "==" in line
-    )
-    learners = (tools.ROOT / "requirements.lock").read_text()
-    assert lock["jupyterhub"] == "6.1.1"
-    assert f"jupyterlab=={lock['jupyterlab']}" in learners
-    assert not {"torch", "triton"} & set(lock)
+def test_the_proxy_is_pinned():
     proxy = json.loads(tools.PROXY_LOCK.read_text())["packages"]
     assert proxy["node_modules/configurable-http-proxy"]["version"] == "5.3.0"
     assert all("integrity" in package for name, package in proxy.items() if name)

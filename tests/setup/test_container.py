@@ -21,7 +21,7 @@ def test_every_stage_begins_from_an_image_pinned_by_its_digest_or_from_a_stage_b
         image, _, stage = line.partition(" AS ")
         assert image in stages or re.search(r"@sha256:[0-9a-f]{64}$", image), line
         stages.append(stage)
-    assert stages == ["tools", "wheel", "lab"]
+    assert stages == ["tools", "packages", "wheel", "lab"]
 
 
 def test_the_lab_runs_as_a_user_without_rights_and_keeps_its_token():
@@ -41,7 +41,7 @@ def test_the_build_is_given_all_that_the_wheel_is_made_of():
     }
     for source in SOURCES:
         assert any(PurePath(source).match(pattern) for pattern in given), source
-    assert "requirements.lock" in given
+    assert "uv.lock" in given
 
 
 def test_the_dev_container_is_the_dockerfiles_tools_and_sets_itself_up_with_make():

@@ -8,6 +8,7 @@ import sys
 import sysconfig
 from collections import namedtuple
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -85,7 +86,7 @@ def set_nothing_to_compile_with(patch, folder):
 
 
 def set_machine(patch, memory, cores):
-    patch.setattr(doctor, "_available_memory", lambda: memory)
+    patch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=memory))
     patch.setattr(os, "sched_getaffinity", lambda process: set(range(cores)))
 
 

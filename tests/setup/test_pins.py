@@ -1,7 +1,8 @@
-"""Makefile, the locks, pyproject.toml, environment.yml, CI and the doctor tell one set of
+"""Makefile, the lock, pyproject.toml, environment.yml, CI and the doctor tell one set of
 versions."""
 
 import ast
+import itertools
 import os
 import re
 import sys
@@ -13,28 +14,23 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 import course
-from course import bootstrap, doctor, pins
+from course import bootstrap, doctor, environments, pins
 from tests.support.processes import ROOT, run
 
-
-def lines_of(lock: str) -> list[str]:
-    return [
-        line
-        for line in (ROOT / lock).read_text().splitlines()
-        if line and not line.lstrip().startswith("#")
-    ]
-
-
-LINES, DEV_LINES = lines_of("requirements.lock"), lines_of("requirements-dev.lock")
+LOCK = tomllib.loads((ROOT / "uv.lock").read_text())
+PACKAGES = LOCK["package"]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = PYPROJECT["project"]
-# The lock of the learner gives what builds the course too, so that the set-up downloads no build
+# The set of the learner gives what builds the course too, so that the set-up downloads no build
 # tools.
 ASKED = [
     Requirement(line) for line in PROJECT["dependencies"] + PYPROJECT["build-system"]["requires"]
 ]
-ASKED_TO_TEST = [Requirement(line) for line in PROJECT["optional-dependencies"]["dev"]]
+GROUPS = {
+    group: [Requirement(line) for line in lines]
+    for group, lines in PYPROJECT["dependency-groups"].items()
+}
 PYTHONS = SpecifierSet(PROJECT["requires-python"])
 
 
@@ -42,14 +38,19 @@ def canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def locked(name: str, lines: list[str] = LINES) -> list[str]:
-    """The versions that a lock gives for a package; several where they depend on the Python."""
-    found = [Requirement(line) for line in lines]
-    return [
-        str(each.specifier).removeprefix("==")
-        for each in found
-        if canonical(each.name) == canonical(name)
-    ]
+def locked(name: str) -> list[str]:
+    """The versions that the lock gives for a package; several where they depend on the Python or
+    on the build."""
+    return [each["version"] for each in PACKAGES if each["name"] == canonical(name)]
+
+
+def names_of(*options: str) -> set[str]:
+    """The names of the packages that a set is installed from."""
+    exported = run(
+        sys.executable, "-m", "uv", "export", "-q", "--frozen", "--offline", "--no-hashes",
+        "--no-emit-project", "--no-header", "--no-annotate", *options, check=True,
+    ).stdout  # fmt: skip
+    return {Requirement(line).name for line in exported.splitlines()}
 
 
 def yaml_of(path: str):
@@ -64,29 +65,75 @@ def recipe(target: str) -> str:
     return run("make", "-n", target, env=environ, check=True).stdout
 
 
-@pytest.mark.parametrize(
-    ("lock", "asked"),
-    [
-        *(("requirements.lock", each) for each in ASKED),
-        *(("requirements-dev.lock", each) for each in ASKED_TO_TEST),
-    ],
-    ids=str,
-)
-def test_what_pyproject_asks_for_is_what_the_lock_gives(lock, asked):
-    versions = locked(asked.name, lines_of(lock))
+@pytest.mark.parametrize("asked", [*ASKED, *itertools.chain(*GROUPS.values())], ids=str)
+def test_what_pyproject_asks_for_is_what_the_lock_gives(asked):
+    versions = locked(asked.name)
     assert versions
     assert all(asked.specifier.contains(version) for version in versions)
 
 
-def test_the_lock_for_tests_is_the_learners_and_the_test_tools():
-    assert set(LINES) < set(DEV_LINES)
-    assert [each.name for each in ASKED_TO_TEST if locked(each.name)] == []
-    added = {Requirement(line).name for line in set(DEV_LINES) - set(LINES)}
-    assert not added & {Requirement(line).name for line in LINES}
+def test_the_lock_belongs_to_pyproject():
+    # Offline it resolves nothing: it fails where the lock would have to change.
+    ended = run(sys.executable, "-m", "uv", "lock", "--check", "--offline")
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_the_set_for_tests_is_the_learners_and_the_test_tools():
+    learners, all_of_it = names_of(), names_of("--group", "dev")
+    assert {canonical(each.name) for each in ASKED} <= learners < all_of_it
+    assert {canonical(each.name) for each in GROUPS["dev"]} <= all_of_it - learners
+
+
+@pytest.mark.parametrize("group", ["site", "hub"])
+def test_the_tools_need_neither_pytorch_nor_triton(group):
+    names = names_of("--only-group", group)
+    assert {canonical(each.name) for each in GROUPS[group]} <= names
+    assert not [name for name in names if name.startswith(("torch", "triton", "nvidia", "cuda"))]
+
+
+def test_the_cpu_build_brings_nothing_of_cuda():
+    added = names_of() - names_of("--extra", "cpu")
+    assert added and all(name.startswith(("nvidia-", "cuda-")) for name in added)
+
+
+def test_every_file_of_the_lock_has_its_hash_and_comes_from_a_public_index():
+    files = [
+        file for each in PACKAGES for file in (each.get("sdist"), *each.get("wheels", ())) if file
+    ]
+    assert len(files) > 1000
+    assert all(re.fullmatch("sha256:[0-9a-f]{64}", file["hash"]) for file in files)
+    hosts = set(re.findall(r'"(https?://[^/"]+|file:[^"]*)', (ROOT / "uv.lock").read_text()))
+    assert hosts <= {
+        "https://pypi.org", "https://files.pythonhosted.org",
+        "https://download.pytorch.org", "https://download-r2.pytorch.org",
+    }  # fmt: skip
+
+
+def test_the_installer_is_in_the_lock_for_every_machine_that_is_set_up():
+    (uv,) = (each for each in PACKAGES if each["name"] == "uv")
+    names = [wheel["url"] for wheel in uv["wheels"]]
+    for machine in ("x86_64", "aarch64"):
+        assert [
+            name
+            for name in names
+            if f"linux_2_17_{machine}" in name or f"linux_2_28_{machine}" in name
+        ]
+
+
+def test_pytorch_s_own_index_is_asked_for_the_cpu_build_alone():
+    settings = PYPROJECT["tool"]["uv"]
+    (index,) = settings["index"]
+    assert index["url"] == environments.CPU_INDEX and index["explicit"]
+    assert settings["sources"] == {"torch": {"index": index["name"], "extra": "cpu"}}
+    sources = {
+        each["version"]: each["source"]["registry"] for each in PACKAGES if each["name"] == "torch"
+    }
+    assert sources == {pins.TORCH: "https://pypi.org/simple", f"{pins.TORCH}+cpu": index["url"]}
 
 
 def test_the_course_imports_no_test_tools():
-    tools = {Requirement(line).name.replace("-", "_") for line in set(DEV_LINES) - set(LINES)}
+    tools = {name.replace("-", "_") for name in names_of("--group", "dev") - names_of()}
+    tools.add("griffe")
     files = [
         path
         for folder in ("course", "kernels", "solutions")
@@ -111,14 +158,8 @@ def test_the_course_imports_no_test_tools():
     ],
 )  # fmt: skip
 def test_the_lock_holds_what_the_course_stands_on(name, version):
-    (found,) = locked(name)
-    assert found.startswith(version)
-
-
-def test_the_lock_holds_exact_versions_that_any_index_and_both_torch_builds_can_give():
-    assert LINES
-    assert [line for line in DEV_LINES if not re.fullmatch(r"[\w.-]+==[\w.]+( ; .+)?", line)] == []
-    assert [line for line in DEV_LINES if line.startswith(("nvidia-", "cuda-"))] == []
+    assert locked(name)
+    assert all(found.startswith(version) for found in locked(name))
 
 
 def test_the_pythons_agree():
@@ -146,7 +187,7 @@ def test_the_version_is_one_and_the_changes_of_one_that_is_not_released_are_said
 
 
 def test_the_doctor_knows_the_pinned_pair():
-    assert (locked("torch")[0], locked("triton")[0]) == doctor.PINNED
+    assert (min(locked("torch")), *locked("triton")) == doctor.PINNED
     torch, triton = doctor.PINNED
     assert triton.startswith(doctor.PAIRS[".".join(torch.split(".")[:2])])
     assert (
@@ -156,26 +197,12 @@ def test_the_doctor_knows_the_pinned_pair():
     )
 
 
-def test_conda_takes_the_lock_and_names_no_version_of_its_own():
+def test_conda_gives_a_python_that_serves_and_leaves_the_packages_to_the_lock():
     dependencies = yaml_of("environment.yml")["dependencies"]
-    (pip,) = (each["pip"] for each in dependencies if isinstance(each, dict))
-    assert "-r requirements.lock" in pip
-    plain = [each for each in dependencies if isinstance(each, str)]
-    assert not [each for each in plain + pip if re.match(r"(py)?torch|triton", each)]
-    (python,) = (each.split("=")[-1] for each in plain if each.startswith("python="))
-    assert PYTHONS.contains(python)
-
-
-def test_pip_can_read_what_conda_gives_it(tmp_path):
-    (pip,) = (
-        each["pip"] for each in yaml_of("environment.yml")["dependencies"] if isinstance(each, dict)
-    )
-    options = [each for each in pip if not each.startswith(("-r", "--editable"))]
-    (tmp_path / "requirements.txt").write_text("\n".join([*options, "no-such-package-0.whl"]))
-    options = ("--dry-run", "--no-index", "--no-deps", "-r", "requirements.txt")
-    ended = run(sys.executable, "-m", "pip", "install", *options, cwd=tmp_path)
-    assert "no such option" not in ended.stderr
-    assert "no-such-package-0.whl" in ended.stderr
+    names = [re.split("[=<>]", each)[0] for each in dependencies]
+    assert names == ["python", "c-compiler", "make"]
+    assert PYTHONS.contains(dependencies[0].removeprefix("python="))
+    assert "make lab" in (ROOT / "environment.yml").read_text()
 
 
 @pytest.mark.compiler

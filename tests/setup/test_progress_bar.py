@@ -100,8 +100,8 @@ def notebook(monkeypatch):
 def test_a_notebook_shows_a_bar_and_keeps_neither_it_nor_a_widget(notebook, pass_s):
     for _ in progress.track(range(3), "a < b"):
         pass_s(0.6)
-    assert [bundle["text/plain"] for bundle in notebook] == ["a < b: 2 of 3", ""]
-    assert "a &lt; b: 2 of 3" in notebook[0]["text/html"] and not notebook[-1]["text/html"]
+    assert [bundle["text/plain"] for bundle in notebook] == ["", "a < b: 2 of 3", ""]
+    assert "a &lt; b: 2 of 3" in notebook[1]["text/html"] and not notebook[-1]["text/html"]
     assert all(set(bundle) == {"text/plain", "text/html"} for bundle in notebook)
 
 

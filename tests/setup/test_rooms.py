@@ -22,7 +22,7 @@ CALLS_ALL = """
 import importlib, pathlib, pkgutil, types
 import course
 for module in pkgutil.walk_packages(course.__path__, "course."):
-    if module.name.split(".")[-1] not in ("__main__", "bootstrap"):
+    if module.name.split(".")[-1] != "__main__":
         importlib.import_module(module.name)
 for home in (course, course.draw, course.aot):
     for name in home.__all__:

@@ -3,11 +3,11 @@
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from course.environments import Environment
 from docs.site import ROOT
 from tests.browser.conftest import browser, new_context
 
@@ -28,7 +28,8 @@ def offline() -> list[str]:
 def site(tmp_path_factory) -> Path:
     """The built site. It was built with the network cut off."""
     folder = tmp_path_factory.mktemp("built")
-    command = [*offline(), sys.executable, "-m", "docs.site", str(folder)]
+    python = str(Environment(("site",)).python)
+    command = [*offline(), python, "-m", "docs.site", str(folder)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert re.search(r"\d+ pages, [\d.]+ MB, built in \d+ s", ended.stdout)

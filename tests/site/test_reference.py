@@ -1,9 +1,12 @@
 """The reference has every public name, from the source alone."""
 
-import ast
 import re
 import subprocess
 import sys
+from pathlib import Path
+
+import griffe
+import pytest
 
 import course
 from docs.site import ROOT, reference
@@ -60,11 +63,25 @@ def test_python_in_a_docstring_is_code():
     )
 
 
+def function_of(code):
+    module = griffe.visit("module", filepath=Path("module.py"), code=code)
+    return next(iter(module.members.values()))
+
+
 def test_a_long_signature_has_an_argument_a_line():
     long = "def f(a: dict[str, int], b: str = 'x, y', *, " + "c" * 60 + ": int = 3) -> None: ..."
-    node = ast.parse(long).body[0]
-    assert reference.signature(node).split("\n")[1:4] == [
+    assert reference.signature(function_of(long)).split("\n")[1:4] == [
         "    a: dict[str, int],",
-        "    b: str='x, y',",
+        "    b: str = 'x, y',",
         "    *,",
     ]
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["f(a: int, /, *, b: int = 3) -> str", "f(*a: int, b, **c: int) -> None", "f(a=(1, 2)) -> int"],
+)
+def test_a_short_signature_is_as_it_is_written(written):
+    assert reference.signature(function_of(f"def {written}: ...")) == written.replace(
+        "a=(", "a = ("
+    )
