@@ -84,6 +84,7 @@ lint: setup-dev
 	$(VENV) -m ruff check .
 	$(VENV) -m ruff format --check .
 	$(VENV) -m mypy
+	$(VENV) -m tools.other_languages
 	$(VENV) -m course notebooks --check
 	$(VENV) -m course teaching --check
 

@@ -1,8 +1,9 @@
 // Draws the room again every few seconds. Everything is set as text: what a seat has written is
 // never markup.
 const EVERY_MS = 3000;
-const headers = { "X-XSRFToken": document.querySelector("meta[name=token]").content };
+/** @type {(selector: string) => any} */
 const part = (selector) => document.querySelector(selector);
+const headers = { "X-XSRFToken": part("meta[name=token]").content };
 
 function make(tag, text = "", className = "") {
   const element = document.createElement(tag);
@@ -76,7 +77,7 @@ async function draw() {
   let data;
   try {
     const answer = await fetch("data", { headers });
-    if (!answer.ok) throw new Error(answer.status);
+    if (!answer.ok) throw new Error(String(answer.status));
     data = await answer.json();
   } catch {
     part("#sum").textContent = "The hub does not answer; this page tries again.";

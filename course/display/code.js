@@ -1,7 +1,14 @@
 // What the widgets share. Texts become text nodes alone: a kernel's strings reach what is shown unescaped.
 
-// An element with what it holds, texts and elements, and its attributes; those that begin with "on" are called.
-function element(tag, className, held = [], attributes = {}) {
+/**
+ * An element with what it holds, texts and elements, and its attributes; those that begin with "on" are called.
+ * @param {string} tag
+ * @param {string} [className]
+ * @param {string | Node | (string | Node)[]} [held]
+ * @param {Record<string, any>} [attributes]
+ * @returns {any} an HTMLElement of that tag
+ */
+function element(tag, className = "", held = [], attributes = {}) {
   const created = document.createElement(tag);
   if (className) created.className = className;
   created.append(...[held].flat());
@@ -19,7 +26,6 @@ function codeLine(parts, row) {
   if (!parts.length) line.append("\n");
   return line;
 }
-
 
 function bytesOf(text) {
   return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));

@@ -27,6 +27,6 @@ async function wake(root) {
   }
 }
 
-window.courseWidgets = { wake };
+Object.assign(globalThis, { courseWidgets: { wake } });
 if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", () => wake(document));
 else wake(document);

@@ -123,7 +123,7 @@ function listen(view, holder) {
       next?.focus();
       follow(next);
     } else if (event.key === "Enter") {
-      pin(document.activeElement.closest(".line"));
+      pin(document.activeElement?.closest(".line"));
     } else if (event.key === "Escape") {
       view.pinned = undefined;
       light(view, undefined);

@@ -84,8 +84,14 @@ function dot(context, x, y, size, part, color) {
   context.fillRect(x + (size - wide) / 2, y + (size - wide) / 2, wide, wide);
 }
 
-// A canvas of cells, `count` of them: `color` gives each cell's, `over` draws on it. `choose(cell)` hears
-// clicks, `titleOf(cell)` says what is there.
+/**
+ * A canvas of cells: `color` gives each cell's, `over` draws on it. `choose(cell)` hears clicks,
+ * `titleOf(cell)` says what is there.
+ * @param {number[]} shape
+ * @param {number} wide
+ * @param {number} count how many cells there are
+ * @param {Record<string, any>} drawn
+ */
 function grid([down, across], wide, count, { label, color, over, titleOf, choose }) {
   const size = Math.max(3, Math.min(14, Math.floor(wide / across), Math.max(6, Math.floor(TALLEST / down))));
   const sharp = Math.min(2, window.devicePixelRatio || 1);
@@ -365,16 +371,27 @@ function go(view, step) {
   show(view);
 }
 
-// The step at which a program stores an element, or loads it; or a step by its number, from the end if below 0.
-function stepOf({ steps }, { step, tensor, cell }) {
-  if (tensor === undefined) return step < 0 ? steps.length + step : step ?? 0;
+/** @typedef {{ step?: number, tensor?: number, cell?: number }} Place */
+
+/**
+ * The step at which a program stores an element, or loads it; or a step by its number, from the end if below 0.
+ * @param {any} program
+ * @param {Place} place
+ */
+function stepOf({ steps }, { step = 0, tensor, cell }) {
+  if (tensor === undefined) return step < 0 ? steps.length + step : step;
   const isThere = (touch) => touch.tensor === tensor && touch.cells && bit(array(touch.cells), cell);
   const stores = (touch) => touch.kind !== "load" && isThere(touch);
   const written = steps.findLastIndex(({ touches }) => touches.some(stores));
   return written < 0 ? steps.findIndex(({ touches }) => touches.some(isThere)) : written;
 }
 
-// Show a program at a place in it. What was not recorded is asked for.
+/**
+ * Show a program at a place in it. What was not recorded is asked for.
+ * @param {any} view
+ * @param {number[]} program
+ * @param {Place} at
+ */
 function open(view, program, at = {}) {
   const key = program.join();
   if (view.programs.has(key)) {
