@@ -32,7 +32,8 @@ class Handler(HubOAuthenticated, web.RequestHandler):
 
     @property
     def settings_(self) -> Settings:
-        return self.application.settings["workshop"]
+        settings: Settings = self.application.settings["workshop"]
+        return settings
 
     def set_default_headers(self) -> None:
         self.set_header("Content-Security-Policy", POLICY)

@@ -161,7 +161,8 @@ class Learner:
 
     def _cookies(self, url: str) -> str:
         """The cookies for an address, those of the longest path first."""
-        return self.browser.build_request("GET", url).headers.get("Cookie", "")
+        cookies: str = self.browser.build_request("GET", url).headers.get("Cookie", "")
+        return cookies
 
     def _token(self, url: str) -> str:
         """The token that the hub and the servers want to be given back with each request."""

@@ -56,7 +56,8 @@ class SeatSpawner(LocalProcessSpawner):
         # -P: a learner's own json.py in the folder must not be taken for Python's.
         server = [str(tools.PYTHON), "-P", "-m", "jupyterhub.singleuser"]
         self.cmd = [SETTINGS.python, "-P", "-m", "hub.open_seat", *server]
-        return await super().start()
+        address: tuple[str, int] = await super().start()
+        return address
 
     async def stop(self, now: bool = False) -> None:
         await super().stop(now=now)
@@ -65,7 +66,7 @@ class SeatSpawner(LocalProcessSpawner):
 
     async def poll(self) -> int | None:
         async with self._turn:
-            status = await super().poll()
+            status: int | None = await super().poll()
             if status is not None:
                 await self._end_all()
             return status

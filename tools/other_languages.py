@@ -58,7 +58,9 @@ def check_c() -> None:
     folders = (ROOT / "course" / name for name in C_FOLDERS)
     sources = [str(path) for folder in folders for path in sorted(folder.glob("*.c"))]
     includes = ["-isystem", str(include_folder())]
-    run_compiler([*compiler_command(), *FLAGS, "-D_GNU_SOURCE", "-fsyntax-only", *includes, *sources])
+    run_compiler(
+        [*compiler_command(), *FLAGS, "-D_GNU_SOURCE", "-fsyntax-only", *includes, *sources]
+    )
 
 
 if __name__ == "__main__":

@@ -15,8 +15,9 @@ from typing import Any
 import triton
 
 from course.errors import CourseError
+from course.lowering.type_texts import DTYPES
 
-from .abi import DTYPES, POINTEES, SCALARS, Scalar, scalar_of
+from .abi import POINTEES, SCALARS, Scalar, scalar_of
 from .options import Options, counted
 
 Constant = bool | int | float | str | None

@@ -140,7 +140,8 @@ def _registers(lowered: Lowered, name: str) -> int:
     layout = lowered.layouts[name]
     if layout.shared:
         raise CourseError(f"{name!r} lies in shared memory, and takes no registers.")
-    return math.ceil(layout.elements_per_thread * layout.element_bits / 32)
+    bits: int = layout.elements_per_thread * layout.element_bits
+    return -(-bits // 32)
 
 
 def _segment(

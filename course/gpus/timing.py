@@ -45,7 +45,7 @@ def times_ms(function: Call, inputs: tuple[torch.Tensor, ...]) -> list[float]:
         function(*inputs)
         end.record()
         end.synchronize()
-        return start.elapsed_time(end)
+        return float(start.elapsed_time(end))
 
     estimate_ms = min(time_ms() for _ in range(3))
     calls = max(3, min(MOST_CALLS, int(BUDGET_MS / estimate_ms)))
@@ -87,7 +87,7 @@ def copy_tb_s() -> float:
 
 def repeated_ms(call: Callable[[], object], rep: int = 100) -> float:
     """The median milliseconds of a call that is repeated for `rep` milliseconds."""
-    return median(do_bench(call, warmup=20, rep=rep, return_mode="all"))
+    return float(median(do_bench(call, warmup=20, rep=rep, return_mode="all")))
 
 
 def copy_of(moved_bytes: int) -> Callable[..., torch.Tensor]:

@@ -126,17 +126,17 @@ class Layout:
 
     @property
     def warps(self) -> int:
-        return 2 ** len(self._register_bases["warp"])
+        return 1 << len(self._register_bases["warp"])
 
     @property
     def threads(self) -> int:
         """Threads per warp."""
-        return 2 ** len(self._register_bases["lane"])
+        return 1 << len(self._register_bases["lane"])
 
     @property
     def registers(self) -> int:
         """Elements that a thread holds; one that lies in several registers counts several times."""
-        return 2 ** len(self._register_bases["register"])
+        return 1 << len(self._register_bases["register"])
 
     @property
     def elements_per_thread(self) -> int:

@@ -57,7 +57,7 @@ class Requests:
 
     def vector(self, itemsize: int) -> int:
         """Elements of a thread, of so many bytes, that one instruction moves."""
-        registers = self._held[0].shape[2]
+        registers: int = self._held[0].shape[2]
         return max(1, min(self.bytes_per_thread // itemsize, registers))
 
     @cached_property

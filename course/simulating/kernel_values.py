@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
 import torch
+from triton.experimental.gluon.nvidia.hopper import TensorDescriptor as HostDescriptor
 
 from .barriers import Barriers
 from .constants import Constant
 from .memory import Buffer
-from .tensors import Descriptor, HostDescriptor
+from .tensors import Descriptor
 from .values import Block, Pointer
 
 

@@ -207,7 +207,7 @@ def _operator(name: str, function: Callable[..., ArrayLike], compares: bool = Fa
         divided = name == "truediv" or (name == "mod" and dtype.is_floating())
         return gl.float32 if divided and dtype != gl.float64 else dtype
 
-    def forward(self: Block, other: Operand | Pointer) -> Block:
+    def forward(self: Block, other: Operand | Pointer) -> object:
         if isinstance(other, Pointer):
             return NotImplemented
         return elementwise(function, self, other, dtype=dtype_of(self, other))

@@ -56,9 +56,9 @@ class Panel:
         """The cell of each element."""
         rows, columns = self.matrix
         down, across = self.patch
-        if rows == 1:
-            return elements // across
-        return elements // columns // down * self.cells[1] + elements % columns // across
+        rest = elements % columns // across
+        cells: np.ndarray = elements // columns // down * self.cells[1] + rest
+        return elements // across if rows == 1 else cells
 
     def first(self, elements: np.ndarray, values: np.ndarray, empty: int) -> np.ndarray:
         """For each cell the value of its first element among these; `empty` if it has none."""
@@ -78,7 +78,7 @@ class Panel:
         if self.patch == (1, 1):
             return flat
         elements = np.arange(flat.size)
-        shown = flat[self.first(elements, elements, 0)]
+        shown: np.ndarray = flat[self.first(elements, elements, 0)]
         if np.issubdtype(flat.dtype, np.floating):
             for is_odd in (np.isinf(flat), np.isnan(flat)):
                 odd = np.flatnonzero(is_odd)

@@ -96,7 +96,8 @@ class Given:
         start, stop, step = map(self.numbers, loop.bounds)
         if start is None or stop is None or step is None or step.min() < 1:
             return None
-        return np.maximum(0, -((start - stop) // step))
+        times: Numbers = np.maximum(0, -((start - stop) // step))
+        return times
 
     def numbers(self, value: Value) -> Numbers | None:
         """An integer by program; None where it comes from something else."""
@@ -171,5 +172,6 @@ def _result(name: str, words: list[str], numbers: list[Numbers]) -> Numbers | No
     if name == "arith.cmpi" and (compare := _COMPARISONS.get(words[0].rstrip(","))):
         return compare(left, right).astype(np.int64)
     if name in _DIVISIONS and left.min() >= 0 and right.min() >= 1:
-        return left // right if "div" in name else left % right
+        result: Numbers = left // right if "div" in name else left % right
+        return result
     return None

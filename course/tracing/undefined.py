@@ -82,4 +82,5 @@ def _value(value: Value, other: Value | None) -> Value:
 
 
 def _same(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    return (one == other) | ((one != one) & (other != other))
+    same: np.ndarray = (one == other) | ((one != one) & (other != other))
+    return same

@@ -4,6 +4,7 @@ The interpreter by itself adds the first bit that it cuts off to the mantissa al
 carry: -0.498 becomes -0.25, and not -0.5.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from .interpreted_values import FLOATS_OF_A_BYTE
 TORCH_TYPES = {tl.dtype(name): kind for name, kind in FLOATS_OF_A_BYTE.items()}
 NUMPY_TYPES = {tl.float16: np.float16, tl.float32: np.float32, tl.float64: np.float64}
 
-_own = interpreter._convert_float
+_own: Callable[..., np.ndarray] = interpreter._convert_float
 
 
 def converted(values: np.ndarray, given: tl.dtype, wanted: tl.dtype, rounding: Any) -> np.ndarray:
@@ -30,7 +31,7 @@ def converted(values: np.ndarray, given: tl.dtype, wanted: tl.dtype, rounding: A
     with _disable_current_modes():  # this is no work of the function that launches
         if given in TORCH_TYPES and wanted in NUMPY_TYPES:
             numbers = torch.from_numpy(np.array(values).view(np.uint8)).view(TORCH_TYPES[given])
-            exact = numbers.float().numpy().astype(NUMPY_TYPES[wanted])
+            exact: np.ndarray = numbers.float().numpy().astype(NUMPY_TYPES[wanted])
             return exact.view(f"u{exact.itemsize}")
         nearest = rounding in (None, ir.ROUNDING_MODE.RTNE)
         if given in NUMPY_TYPES and wanted in TORCH_TYPES and nearest:

@@ -75,7 +75,8 @@ class Access:
     @cached_property
     def addresses(self) -> np.ndarray:
         """The addresses of the active lanes, 1-D."""
-        return self.pointers[self.active]
+        active: np.ndarray = self.pointers[self.active]
+        return active
 
     @property
     def stored(self) -> np.ndarray | None:

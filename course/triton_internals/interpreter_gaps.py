@@ -3,7 +3,7 @@
 import ast
 import contextlib
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -73,7 +73,7 @@ def gaps_filled() -> Iterator[None]:
 
 
 _own_patch_lang, _own_conversion = interpreter._patch_lang, interpreter._implicit_cvt
-_own_definition = interpreter.FunctionRewriter._compile_and_exec
+_own_definition: Callable[..., Function] = interpreter.FunctionRewriter._compile_and_exec
 _own_executor = interpreter.GridExecutor.__init__
 _rewritten: dict[Function, Function] = {}
 """Kernels as the interpreter has rewritten them while gaps are filled."""

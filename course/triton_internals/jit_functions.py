@@ -104,7 +104,8 @@ def jit_decorator(kernel: Kernel) -> str:
 
 def _decorated(kernel: KernelInterface) -> AnyValues:
     """What `@triton.jit` was given, for a compiled or an interpreted kernel."""
-    return getattr(kernel, "kwargs", None) or vars(kernel)
+    given: AnyValues = getattr(kernel, "kwargs", None) or vars(kernel)
+    return given
 
 
 def jit_specialize(

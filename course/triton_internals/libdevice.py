@@ -29,7 +29,8 @@ def elementwise(symbol: str, result: np.dtype[Any]) -> Elementwise | None:
 def _rounded(x: np.ndarray) -> np.ndarray:
     """The nearest integer, halves away from zero, where NumPy takes the even one."""
     whole = np.trunc(x)
-    return whole + np.where(np.abs(x - whole) >= 0.5, np.copysign(1.0, x), 0.0)
+    nearest: np.ndarray = whole + np.where(np.abs(x - whole) >= 0.5, np.copysign(1.0, x), 0.0)
+    return nearest
 
 
 def _by_element(function: Callable[..., float]) -> Elementwise:

@@ -60,7 +60,8 @@ class Model:
 
         def random(*shape: int) -> torch.Tensor:
             numbers = torch.randn(*shape, device="cuda", generator=generator)
-            return (numbers / WIDTH**0.5).bfloat16()
+            scaled: torch.Tensor = numbers / WIDTH**0.5
+            return scaled.bfloat16()
 
         self.x = random(TOKENS, WIDTH)
         self.projections = [random(WIDTH, WIDTH) for _ in "qkv"]
