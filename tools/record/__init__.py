@@ -32,6 +32,7 @@ from . import (
     sectors,
     step_profile,
 )
+from .ahead import compile_ahead
 
 OBSERVED: dict[str, Callable[[], Recorded]] = {
     "attention_power": attention_power.measure,
@@ -149,6 +150,7 @@ def record(names: Sequence[str], folder: Path | None = None, everything: bool = 
         if everything or {entry.name, entry.group} & set(names) or (not names and entry.debt())
     ]
     print("To be measured:", ", ".join(entry.name for entry in due) or "nothing", flush=True)
+    compile_ahead([entry.study for entry in due if entry.study])
     failed = []
     for entry in due:
         try:
