@@ -164,7 +164,10 @@ VAGUE = "It does not compile: PassManager::run failed."
 @pytest.mark.parametrize(
     ("details", "says"),
     [
-        ("k.py:6:9: error: it has 32 threads.\nnote", "It does not compile: it has 32 threads."),
+        (
+            "nowhere.py:6:9: error: it has 32 threads.\nnote",
+            "It does not compile: it has 32 threads.",
+        ),
         ("Pipeline failed while executing [`PlanCTA` on", "the compiler's pass PlanCTA failed."),
         ("", VAGUE),
     ],

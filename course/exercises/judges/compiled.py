@@ -3,11 +3,10 @@
 import re
 from typing import Any
 
-from triton.compiler import CompiledKernel
-
 from course.exercises.kinds import CodeExercise
 from course.exercises.result import Judged, wrong
 from course.gpus.limits import MOST_THREADS, Target
+from course.triton_internals.compiler import CompiledKernel
 
 IN_16_BITS = re.compile(r"\b(arith\.(?:add|sub|mul|div)f|math\.\w+) .*(?:x|\b)(bf16|f16)\b")
 """Arithmetic on 16-bit floats in TTIR: the operation, and the type."""
