@@ -4,7 +4,7 @@ import ast
 import contextlib
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from types import FunctionType, ModuleType
+from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -49,8 +49,10 @@ def gaps_filled() -> Iterator[None]:
 
     def patch_language(function: Any) -> Any:
         taken_over.rebind(function.__globals__)
-        scope = _own_patch_lang(function)
-        for home in (language, language.core):  # Triton's own helpers name the latter
+        if not language.core.is_builtin(language.core.load):  # a helper, called by a kernel
+            return SimpleNamespace(restore=lambda: None)
+        scope = _own_patch_lang(_BOTH_HOMES)
+        for home in _BOTH_HOMES.__globals__.values():
             scope.set_attr(home, "static_range", _unrolled(home.static_range))
         return scope
 
@@ -73,6 +75,10 @@ def gaps_filled() -> Iterator[None]:
 
 
 _own_patch_lang, _own_conversion = interpreter._patch_lang, interpreter._implicit_cvt
+_BOTH_HOMES: Any = SimpleNamespace(__globals__={"language": language, "core": language.core})
+"""In place of a kernel, whose module Triton looks at: where kernels find the language's functions,
+and where Triton's own helpers do. Replaced at once, they need not be for each call of a helper,
+which would take most of the time of a small one."""
 _own_definition: Callable[..., Function] = interpreter.FunctionRewriter._compile_and_exec
 _own_executor = interpreter.GridExecutor.__init__
 _rewritten: dict[Function, Function] = {}
