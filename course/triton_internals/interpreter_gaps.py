@@ -60,6 +60,9 @@ def gaps_filled() -> Iterator[None]:
         contextlib.ExitStack() as stack,
         patched(interpreter, _patch_lang=patch_language, _implicit_cvt=_converted),
         patched(interpreter, _convert_float=float8.converted),
+        patched(
+            interpreter.interpreter_semantic, binary_op_sanitize_overflow_impl=_overflow_looked_for
+        ),
         patched(interpreter, **{_course_counted.__name__: _course_counted}, **NAMES),
         patched(interpreter.FunctionRewriter, ast_transformer=_KernelTransformer()),
         patched(interpreter.FunctionRewriter, _compile_and_exec=_with_closure),
@@ -81,6 +84,7 @@ and where Triton's own helpers do. Replaced at once, they need not be for each c
 which would take most of the time of a small one."""
 _own_definition: Callable[..., Function] = interpreter.FunctionRewriter._compile_and_exec
 _own_executor = interpreter.GridExecutor.__init__
+_own_overflow = interpreter.interpreter_semantic.binary_op_sanitize_overflow_impl
 _rewritten: dict[Function, Function] = {}
 """Kernels as the interpreter has rewritten them while gaps are filled."""
 
@@ -262,6 +266,14 @@ def _with_closure(self: Any, tree: ast.Module) -> Function:
     new = FunctionType(code, own.__globals__, own.__name__, own.__defaults__, closure)
     new.__kwdefaults__, new.__annotations__ = own.__kwdefaults__, own.__annotations__
     return new
+
+
+def _overflow_looked_for(*of_an_operation: AnyValue) -> None:
+    """Where integers leave their type: looked for where that is an error, which it is in debugging
+    alone. By itself the interpreter always looks, and does nothing with what it finds, in more time
+    than all else takes that a kernel does with integers."""
+    if interpreter.interpreter_builder.options.debug:
+        _own_overflow(*of_an_operation)
 
 
 def _call(self: Any, *args: AnyValue, **kwargs: AnyValue) -> Any:
