@@ -81,3 +81,11 @@ def imports(path: Path) -> set[str]:
     own = package[1] if len(package) > 1 else ""
     inside = {name[1] for name in names if name[0] == "course" and len(name) > 1}
     return {name for name in inside if name != own and name in {*ORDER, *FILES}}
+
+
+@pytest.mark.parametrize("page", ["docs/design.md", "CONTRIBUTING.md"])
+def test_every_file_that_a_page_names_is_there(page):
+    named = re.findall(r"`([\w.-]+(?:/[\w.-]+)+\.\w+)`", (ROOT / page).read_text())
+    missing = [name for name in named if not (ROOT / name).exists()]
+    # A name to be filled in, as solutions/NN-name.py; and what a run writes.
+    assert not [name for name in missing if not re.search(r"NN|\bname\b|^build/", name)]
