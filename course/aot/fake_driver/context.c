@@ -54,6 +54,12 @@ CUresult cuDeviceGetName(char *name, int length, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
+CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device) {
+    if (!known(device)) return CUDA_ERROR_INVALID_DEVICE;
+    *bytes = (size_t)1 << 33;
+    return CUDA_SUCCESS;
+}
+
 /* An H100's where the capability is 9.0, and plausible elsewhere. */
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
     int capability = number_from_environment("COURSE_FAKE_DRIVER_CAPABILITIES", device, 90);

@@ -54,6 +54,11 @@ CUresult cuModuleLoadData(CUmodule *module, const void *code) {
     return loaded("cuModuleLoadData", (struct image **)module, code);
 }
 
+CUresult cuModuleLoadDataEx(CUmodule *module, const void *code, unsigned int count, CUjit_option *options, void **values) {
+    (void)count, (void)options, (void)values;
+    return cuModuleLoadData(module, code);
+}
+
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
     return found("cuModuleGetFunction", (struct kernel **)function, (struct image *)module, name);
 }
@@ -82,6 +87,11 @@ CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *nam
 }
 
 CUresult cuLibraryUnload(CUlibrary library) { return unloaded("cuLibraryUnload", (struct image *)library); }
+
+CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel) {
+    *function = (CUfunction)kernel;
+    return told_to_fail("cuKernelGetFunction");
+}
 
 CUresult cuKernelSetAttribute(CUfunction_attribute which, int value, CUkernel kernel, CUdevice device) {
     return attribute("cuKernelSetAttribute", (struct kernel *)kernel, which, value, device);

@@ -23,8 +23,14 @@ CUresult cuMemFree(CUdeviceptr address) {
     return CUDA_SUCCESS;
 }
 
+CUresult cuMemGetInfo(size_t *free_bytes, size_t *bytes) {
+    *free_bytes = *bytes = (size_t)1 << 33;
+    return CUDA_SUCCESS;
+}
+
 CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes) { return memcpy(at(to), from, bytes), CUDA_SUCCESS; }
 CUresult cuMemcpyDtoH(void *to, CUdeviceptr from, size_t bytes) { return memcpy(to, at(from), bytes), CUDA_SUCCESS; }
+CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes) { return memmove(at(to), at(from), bytes), CUDA_SUCCESS; }
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
     (void)stream;
     return cuMemcpyHtoD(to, from, bytes);
@@ -34,6 +40,12 @@ CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream st
     return cuMemcpyDtoH(to, from, bytes);
 }
 CUresult cuMemsetD8(CUdeviceptr to, unsigned char value, size_t count) { return memset(at(to), value, count), CUDA_SUCCESS; }
+CUresult cuMemsetD32(CUdeviceptr to, unsigned int value, size_t count) {
+    size_t index;
+    for (index = 0; index < count; index++) memcpy((char *)at(to) + 4 * index, &value, 4);
+    return CUDA_SUCCESS;
+}
+
 CUresult cuStreamCreate(CUstream *stream, unsigned int flags) {
     (void)flags;
     *stream = (CUstream)malloc(1);
@@ -58,6 +70,7 @@ CUresult cuEventSynchronize(CUevent event) {
     (void)event;
     return CUDA_SUCCESS;
 }
+CUresult cuEventQuery(CUevent event) { return cuEventSynchronize(event); }
 CUresult cuEventDestroy(CUevent event) { return free(event), CUDA_SUCCESS; }
 
 /* The host's time between two records: nothing ran meanwhile. Both of cuda.h's names for it. */
