@@ -57,7 +57,7 @@ _LAZY = {
     "lower": ("course.lowering.api", "lower"),
     "matrices": ("course.verifying.inputs", "matrices"),
     "matrix_pairs": ("course.verifying.inputs", "matrix_pairs"),
-    "observed": ("course.benching.gpu_experiments", "observed"),
+    "observed": ("course.benching.observed", "observed"),
     "on_hopper": ("course.simulating.hopper", "on_hopper"),
     "recorded": ("course.benching.result", "recorded"),
     "replay": ("course.tracing.api", "replay"),

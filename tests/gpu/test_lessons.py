@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from course import apart
-from course.benching.gpu_experiments import PROGRAMS, SHOWN, observe
+from course.benching.observed import PROGRAMS, SHOWN, observe
 
 pytestmark = pytest.mark.gpu
 

@@ -9,7 +9,7 @@ import torch
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from course import cost, draw, lower, recorded
-from course.benching.gpu_experiments import observed
+from course.benching.observed import observed
 from course.gpus.limits import TARGETS
 from course.gpus.measured import recorded_facts
 from course.gpus.peaks import GPUS

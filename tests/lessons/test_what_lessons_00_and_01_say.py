@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 
 from course import MODE, lower, recorded, vectors, verify
-from course.benching.gpu_experiments import observed
+from course.benching.observed import observed
 from course.gpus.measured import recorded_facts
 from course.lessons.minutes import sections
 from course.lessons.source import ROOT, SOLUTIONS, lesson_sources, solved

@@ -12,8 +12,8 @@ from course import MODE, pins
 from course.benching import result
 from course.benching.api import require_gpu
 from course.benching.benchmarks import Operation, Study, operation, operation_names
-from course.benching.gpu_experiments import observe
 from course.benching.launch_costs import measure_launches
+from course.benching.observed import observe
 from course.benching.result import Speeds
 from course.benching.run_study import run_study
 from course.benching.source_hash import code_hash

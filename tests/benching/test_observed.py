@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from course import MODE, observed
-from course.benching.gpu_experiments import PROGRAMS, SHOWN, Observed, observe
+from course.benching.observed import PROGRAMS, SHOWN, Observed, observe
 from course.errors import CourseError
 
 pytestmark = pytest.mark.gpu_too
