@@ -4,30 +4,18 @@ import ast
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from course import bootstrap
+from tests.support.set_up import program, stops_with
 
 SCRIPT = Path(bootstrap.__file__)
 
 
-def program(folder: Path, name: str, text: str) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text(text)
-    (folder / name).chmod(0o755)
-    return folder / name
-
-
-def stops(function, *arguments) -> str:
-    """The sentence with which the set-up stops."""
-    with pytest.raises(bootstrap.Stop) as stopped:
-        function(*arguments)
-    sentence = str(stopped.value)
-    assert "\n" not in sentence
-    assert sentence.endswith(".")
-    return sentence
+stops = partial(stops_with, bootstrap.Stop)
 
 
 def test_an_old_python_can_read_the_script_and_it_imports_the_standard_library_alone():

@@ -19,12 +19,14 @@ import threading
 import time
 import zipfile
 from collections import namedtuple
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from course import environments
 from course.environments import Environment, Uv
+from tests.support.set_up import program, stops_with
 
 SCRIPT = Path(environments.__file__)
 HERE = f"python{sys.version_info[0]}.{sys.version_info[1]}"
@@ -226,21 +228,7 @@ def closed_port():
         yield taken.getsockname()[1]
 
 
-def program(folder: Path, name: str, text: str) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text(text)
-    (folder / name).chmod(0o755)
-    return folder / name
-
-
-def stops(function, *arguments) -> str:
-    """The sentence with which the set-up stops."""
-    with pytest.raises(environments.Stop) as stopped:
-        function(*arguments)
-    sentence = str(stopped.value)
-    assert "\n" not in sentence
-    assert sentence.endswith(".")
-    return sentence
+stops = partial(stops_with, environments.Stop)
 
 
 def site_packages() -> Path:
