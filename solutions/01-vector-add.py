@@ -53,7 +53,7 @@
 
 # %%
 from course import DEVICE, MODE, bench, check, cost, draw, explore, gpu_facts, hint, observed
-from course import recorded, replay, specialise, vectors, verify
+from course import recorded, replay, specialize, vectors, verify
 import torch
 import triton
 import triton.language as tl
@@ -558,12 +558,11 @@ for say_other in (True, False):
 # compiler was told. Triton tells it more than you might expect: dtypes, constexprs, options such as
 # `num_warps`; whether each address and each integer is divisible by 16; whether an integer is 1, or
 # needs 64 bits. To compile a kernel for such facts is to **specialize** it. The course's function
-# `specialise` (mind the second s in its name) asks Triton what it would tell the compiler, and
-# compiles nothing.
+# `specialize` asks Triton what it would tell the compiler, and compiles nothing.
 
 # %% tags=["nbval-check-output"]
 x = torch.empty(98432, device=DEVICE)
-specialise(add_kernel, x, x, x, 98432, BLOCK_SIZE=1024)
+specialize(add_kernel, x, x, x, 98432, BLOCK_SIZE=1024)
 
 # %% [markdown]
 # `*fp32` is a pointer to float32, and `i32` an integer of 32 bits. Why should the compiler care
@@ -575,11 +574,11 @@ specialise(add_kernel, x, x, x, 98432, BLOCK_SIZE=1024)
 # **Predict:** which of these four calls can use the kernel that was compiled for the call above?
 
 # %% tags=["nbval-check-output"]
-first = specialise(add_kernel, x, x, x, 98432, BLOCK_SIZE=1024)
-print("n = 98,448:", specialise(add_kernel, x, x, x, 98448, BLOCK_SIZE=1024) == first)
-print("n = 98,433:", specialise(add_kernel, x, x, x, 98433, BLOCK_SIZE=1024) == first)
-print("x[1:]:     ", specialise(add_kernel, x[1:], x, x, 98432, BLOCK_SIZE=1024) == first)
-print("BLOCK_SIZE:", specialise(add_kernel, x, x, x, 98432, BLOCK_SIZE=512) == first)
+first = specialize(add_kernel, x, x, x, 98432, BLOCK_SIZE=1024)
+print("n = 98,448:", specialize(add_kernel, x, x, x, 98448, BLOCK_SIZE=1024) == first)
+print("n = 98,433:", specialize(add_kernel, x, x, x, 98433, BLOCK_SIZE=1024) == first)
+print("x[1:]:     ", specialize(add_kernel, x[1:], x, x, 98432, BLOCK_SIZE=1024) == first)
+print("BLOCK_SIZE:", specialize(add_kernel, x, x, x, 98432, BLOCK_SIZE=512) == first)
 
 # %% [markdown]
 # Only the first, since 98,448 is a multiple of 16 too. `x[1:]` begins 4 bytes after an aligned
@@ -589,7 +588,7 @@ print("BLOCK_SIZE:", specialise(add_kernel, x, x, x, 98432, BLOCK_SIZE=512) == f
 # One more case may surprise you: what happens to `n_elements` when it is 1?
 
 # %% tags=["nbval-check-output"]
-specialise(add_kernel, x, x, x, 1, BLOCK_SIZE=1024)
+specialize(add_kernel, x, x, x, 1, BLOCK_SIZE=1024)
 
 # %% [markdown]
 # It became a constant, as if you had written 1 in the kernel. Triton does this for the sake of
@@ -600,7 +599,7 @@ specialise(add_kernel, x, x, x, 1, BLOCK_SIZE=1024)
 #
 # A vector of 3,000,000,000 elements is longer than a signed integer of 32 bits can count: that
 # ends at 2^31 - 1. Which type does the compiler give to `n_elements` then? Answer with the type
-# alone, as a string, in the way `specialise` writes it. For 98,432 it would be `"i32"`.
+# alone, as a string, in the way `specialize` writes it. For 98,432 it would be `"i32"`.
 
 # %%
 # exercise 01.8
@@ -623,7 +622,7 @@ check("01.8", answer)
 # <details>
 # <summary>Hint 2</summary>
 #
-# You may ask: `specialise` takes any number, and allocates nothing for it.
+# You may ask: `specialize` takes any number, and allocates nothing for it.
 #
 # </details>
 

@@ -258,7 +258,7 @@ print("x.T      ", tuple(x.T.shape), x.T.stride())
 # then the axis, M for rows and N for columns.
 #
 # Does that cost anything in the usual case? No: a stride that a launch finds equal to 1 becomes a
-# constant in the compiled kernel, as you saw with `specialise` in lesson 01.
+# constant in the compiled kernel, as you saw with `specialize` in lesson 01.
 
 
 # %%

@@ -177,7 +177,7 @@ head = next(line for line in s.ttir.splitlines() if "tt.func" in line)
 print(head.count("tt.divisibility = 16"), "of the 4 arguments are known to be divisible by 16")
 
 # %% [markdown]
-# These notes are what `specialise` listed in lesson 01. Here you see how they travel: each
+# These notes are what `specialize` listed in lesson 01. Here you see how they travel: each
 # argument carries `tt.divisibility = 16`, and later stages build on it.
 
 # %% [markdown]
@@ -364,7 +364,7 @@ check("03.2", answer)
 shifted = lower(add_kernel, x[1:], x, x, 98432, BLOCK_SIZE=1024, target="sm_90")
 for name, each in (("x", s), ("x[1:]", shifted)):
     counts = each.counts["ptx"]
-    print(name, counts["global loads"], "loads,", counts["vectorised global loads"], "of them wide")
+    print(name, counts["global loads"], "loads,", counts["vectorized global loads"], "of them wide")
 
 # %% [markdown]
 # Now the same question about the length. Both tensors are aligned again, but there are 98,433
@@ -385,7 +385,7 @@ for name, each in (("x", s), ("x[1:]", shifted)):
 
 # %% tags=["nbval-check-output"]
 odd = lower(add_kernel, x, x, x, 98433, BLOCK_SIZE=1024, target="sm_90")
-print(odd.counts["ptx"]["global loads"], "loads,", odd.counts["ptx"]["vectorised global loads"], "wide")
+print(odd.counts["ptx"]["global loads"], "loads,", odd.counts["ptx"]["vectorized global loads"], "wide")
 print(odd.follow("x = tl.load", "ptx", most=9))
 
 # %% [markdown]
@@ -981,7 +981,7 @@ check("03.6", answer)
 # %% tags=["nbval-check-output"]
 amd = lower(add_kernel, x, x, x, 98432, BLOCK_SIZE=1024, target="gfx942")
 print(amd.layouts["x"].attribute)
-print(amd.counts["amdgcn"]["vectorised global loads"], "wide loads")
+print(amd.counts["amdgcn"]["vectorized global loads"], "wide loads")
 
 # %%
 amd.follow("x = tl.load", "ttgir", "amdgcn")

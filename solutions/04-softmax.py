@@ -65,7 +65,7 @@
 
 # %%
 from course import DEVICE, MODE, check, cost, diagnose, draw, explore, hint, lower
-from course import matrices, observed, recorded, replay, specialise, verify
+from course import matrices, observed, recorded, replay, specialize, verify
 import torch
 import triton
 import triton.language as tl
@@ -389,7 +389,7 @@ cost(softmax_kernel, (512,), *args, BLOCK_N=1024, target="H200")
 for n in (1000, 1008, 1024):
     rows = torch.empty(512, n, device="meta")
     s = lower(softmax_kernel, rows, rows, n, n, BLOCK_N=1024, target="sm_90")
-    loads, wide = (s.counts["ptx"][name] for name in ("global loads", "vectorised global loads"))
+    loads, wide = (s.counts["ptx"][name] for name in ("global loads", "vectorized global loads"))
     print(f"{n} columns: {loads} loads per thread, {wide} of them wide")
     print("   ", s.layouts["x"].attribute)
 
@@ -937,7 +937,7 @@ print(torch.allclose(out, torch.softmax(x, dim=1)))
 plain_kernel = triton.jit(rows_kernel.fn)  # the same function, with nothing said of n_rows
 sizes = {"BLOCK_M": 16, "BLOCK_N": 128}
 for kernel in (plain_kernel, rows_kernel):
-    told = [specialise(kernel, x, out, n_rows, 112, 112, **sizes) for n_rows in (1024, 1025, 1)]
+    told = [specialize(kernel, x, out, n_rows, 112, 112, **sizes) for n_rows in (1024, 1025, 1)]
     print(f"kernels: {len(set(told))}, for", ", ".join(f"'{t.parameters[2]}'" for t in told))
 
 # %% [markdown]

@@ -1497,7 +1497,7 @@ def even_kernel(x_ptr, out_ptr, n, EVEN: tl.constexpr, BLOCK_SIZE: tl.constexpr)
 # %% tags=["nbval-check-output"]
 for even in (False, True):
     s = lower(even_kernel, *["*fp16:16"] * 2, "i32", EVEN=even, BLOCK_SIZE=1024, target="sm_90")
-    loads, wide = s.counts["ptx"]["global loads"], s.counts["ptx"]["vectorised global loads"]
+    loads, wide = s.counts["ptx"]["global loads"], s.counts["ptx"]["vectorized global loads"]
     print(f"EVEN={even!s:5}: {loads} loads per thread, {wide} of them wide")
 
 # %% [markdown]

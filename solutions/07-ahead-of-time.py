@@ -66,7 +66,7 @@
 # </details>
 
 # %%
-from course import DEVICE, MODE, CourseError, aot, check, handed, hint, launch_costs, specialise
+from course import DEVICE, MODE, CourseError, aot, check, handed, hint, launch_costs, specialize
 from course import stock
 from kernels.attention.export import _fwd_kernel
 from kernels.attention.tl_hopper import flash_attention_kernel_v4, flash_attention_kernel_v5
@@ -189,10 +189,10 @@ handed(library, x, out, 0.5, 98432)
 # *Routes: all*
 #
 # What has to be said of each argument? The JIT shows it best, since it finds the same things out at
-# every launch. `specialise`, from lesson 01, lists them.
+# every launch. `specialize`, from lesson 01, lists them.
 
 # %% tags=["nbval-check-output"]
-specialise(scale_kernel, x, out, 0.5, 98432, BLOCK_SIZE=1024)
+specialize(scale_kernel, x, out, 0.5, 98432, BLOCK_SIZE=1024)
 
 # %% [markdown]
 # A signature says this in advance. It has one part for each argument of the kernel, in order:

@@ -89,7 +89,7 @@ def test_the_picture_of_the_slice_labels_element_3_with_the_threads_of_row_3(les
 
 
 def all_wide(counts):
-    return counts["global loads"] == counts["vectorised global loads"]
+    return counts["global loads"] == counts["vectorized global loads"]
 
 
 def test_the_first_slow_kernel_wastes_sectors_and_nothing_else_is_the_cause(lesson):
@@ -117,7 +117,7 @@ def test_the_third_slow_kernel_has_four_programs_and_nothing_else_is_the_cause(l
     args = (x, limit, x, 2**20)
     stages = lower(lesson.slow_limit_kernel, *args, BLOCK_SIZE=1024, target="sm_90")
     assert stages.resources.spill_bytes == 0
-    narrow = stages.counts["ptx"]["global loads"] - stages.counts["ptx"]["vectorised global loads"]
+    narrow = stages.counts["ptx"]["global loads"] - stages.counts["ptx"]["vectorized global loads"]
     assert narrow == 1  # of the limit, one number
     short = (empty(4, 2**14), limit, empty(4, 2**14), 2**14)
     counted = cost(lesson.slow_limit_kernel, (4,), *short, BLOCK_SIZE=1024, target="H200")

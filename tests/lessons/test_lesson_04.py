@@ -30,7 +30,7 @@ def loads_of(kernel, n):
     """Global loads per thread for rows of n float32, and how many of them are wide."""
     x = empty(512, n)
     counts = lower(kernel, x, x, n, n, BLOCK_N=1024, target="sm_90").counts["ptx"]
-    return counts["global loads"], counts["vectorised global loads"]
+    return counts["global loads"], counts["vectorized global loads"]
 
 
 NARROW = recorded("softmax_bfloat16")

@@ -34,10 +34,10 @@ def test_the_signature_that_is_one_word_short_pipelines_nothing(signatures):
     assert [pair for pair in pairs if pair[0] != pair[1]] == [("i32", "i32:16")]
     second, last = (lowered(signatures[name], 8) for name in ("second", "last"))
     assert second.counts["ptx"]["asynchronous copies"] == 0
-    assert second.counts["ptx"]["vectorised global loads"] == 0
+    assert second.counts["ptx"]["vectorized global loads"] == 0
     assert last.counts["ptx"]["asynchronous copies"] > 0
     counts = last.counts["ptx"]
-    assert counts["global loads"] == counts["vectorised global loads"] == 4
+    assert counts["global loads"] == counts["vectorized global loads"] == 4
     tile, stage = 128 * 64 * 2, 2 * 64 * 64 * 2
     assert (tile, stage // 2) == (16_384, 8_192)
     assert last.resources.shared_bytes == tile + 3 * stage == 65_536

@@ -91,7 +91,7 @@ MISTAKES = {
             "        acc = acc / total[:, None]\n"
             "        m = new_m\n",
         }, "wrong", "At [0, 0]", "wrong in case 1",
-            means="They normalise as they go; the total is only known at the end, and the "
+            means="They normalize as they go; the total is only known at the end, and the "
             "division belongs there."),
         Mistake("the wrong way round", {"tl.exp(m - new_m)": "tl.exp(new_m - m)"},
             "wrong", "At [0, 0]", "wrong in case 1",
