@@ -9,7 +9,7 @@ from course.exercises.result import MIME, NO_TRY, Checked, Verdict
 
 
 def shown(verdict, reason=""):
-    return Checked("01.2", verdict, reason)._repr_mimebundle_()
+    return Checked("scale-and-shift", verdict, reason)._repr_mimebundle_()
 
 
 def color(bundle):
@@ -20,9 +20,9 @@ def color(bundle):
 def test_a_verdict_has_a_sign_and_a_color_and_neither_stands_alone(verdict):
     bundle = shown(verdict)
     sign = "✔" if verdict == "right" else "○" if verdict in NO_TRY else "✘"
-    assert bundle["text/plain"] == f"{sign} 01.2: {verdict}."
-    assert f"{sign} 01.2: {verdict}." in bundle["text/html"]
-    assert bundle[MIME]["text"] == f"01.2: {verdict}."
+    assert bundle["text/plain"] == f"{sign} scale-and-shift: {verdict}."
+    assert f"{sign} scale-and-shift: {verdict}." in bundle["text/html"]
+    assert bundle[MIME]["text"] == f"scale-and-shift: {verdict}."
 
 
 def test_right_wrong_and_undecided_differ_in_color():
