@@ -1,4 +1,4 @@
-"""Kernels that read outside, fail an assertion, race or never end, as the notebook "when it is wrong, or never ends" shows them.
+"""Kernels that read outside, fail an assertion, race or never end, as a notebook shows them.
 
     python tools/record/wrong.py NAME
 
