@@ -178,12 +178,12 @@ class AccessLog:
         if self._block is None or programs <= most:
             return
         blocks = max(1, math.ceil(self._elements / self._block))
-        grid = " x ".join(str(size) for size in launch.grid if size > 1)
-        in_launches = f" in {launches:,} launches" if launches > 1 else f", a grid of {grid},"
+        in_launches = f" in {launches:,} launches" if launches > 1 else ""
+        grid = " x ".join(f"{size:,}" for size in launch.grid if size > 1)
         enough = f"{blocks:,} block{'s' if blocks > 1 else ''} of {self._block:,} elements"
         text = (
             f"It starts {programs:,} programs{in_launches} where {enough} would do: "
-            "look at the grid and the block size."
+            f"look at the grid, which is {grid}, and the block size."
         )
         if self.problem is None:  # kept, since the launcher may catch what is raised
             self.problem = Problem("wrong", text, launch=launches - 1, what=f"{programs} programs")
@@ -223,8 +223,8 @@ class AccessLog:
             i = clashes[0]
             both = program_text(names[first[i]], names[last[i]])
             text = (
-                f"Programs {both} wrote different values to {self._place(places[i])}: give each "
-                "its own elements, or add by tl.atomic_add."
+                f"Programs {both} wrote different values to {self._place(places[i])}. Each needs "
+                "elements of its own, or tl.atomic_add."
             )
             line = self._store_to(places[i])
             return Problem("race", text, names[last[i]], line=line, what="stores")

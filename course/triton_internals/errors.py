@@ -140,7 +140,11 @@ def lacking(error: Exception) -> str:
     # The interpreter gives its own functions of the language to a kernel: one that refuses is
     # another's.
     in_a_kernel = any(isinstance(each, InterpreterError) for each in chain)
-    if in_a_kernel and str(last).startswith(_OUTSIDE_A_KERNEL) and not Place.of(error).subscript:
+    if (
+        in_a_kernel
+        and str(last).startswith(_OUTSIDE_A_KERNEL)
+        and not isinstance(Place.of(error).node, ast.Subscript)
+    ):
         function = _frames(last)[-1].f_locals["fn"]
         return f"{function.__module__}.{function.__name__}"
     return ""

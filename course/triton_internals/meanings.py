@@ -1,10 +1,16 @@
 """What errors of the compiler and of the interpreter mean, and what to write instead."""
 
+import ast
 import re
 import tomllib
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from string import Formatter
+from typing import Any
+
+import triton
+from triton import language as tl
 
 from .kernel_place import Place, chain_of
 
@@ -28,9 +34,8 @@ def meaning(error: BaseException) -> str:
 
 @cache
 def _meanings() -> list[dict[str, str]]:
-    meanings: list[dict[str, str]] = tomllib.loads(
-        Path(__file__).with_name("meanings.toml").read_text()
-    )["meaning"]
+    text = Path(__file__).with_name("meanings.toml").read_text()
+    meanings: list[dict[str, str]] = tomllib.loads(text)["meaning"]
     return meanings
 
 
@@ -38,5 +43,185 @@ def _filled(says: str, place: Place, match: "re.Match[str]") -> str:
     """A clause with its braces filled; empty where one of them cannot be."""
     names = {name for _, name, *_ in Formatter().parse(says) if name}
     groups = {f"w{number}": text for number, text in enumerate(match.groups(), start=1)}
-    texts = {name: groups.get(name) or getattr(place, name) for name in names}
+    texts = {name: groups[name] if name in groups else FACTS[name](place) for name in names}
     return says.format(**texts) if all(texts.values()) else ""
+
+
+def _is_value(held: Any) -> bool:
+    return isinstance(held, tl.tensor)
+
+
+def _is_pointer(held: Any) -> bool:
+    return _is_value(held) and held.type.scalar.is_ptr()
+
+
+def _shape(held: Any) -> list[int]:
+    """A block's shape; empty for any other value."""
+    is_block = _is_value(held) and held.type.is_block()
+    return [int(size) for size in held.shape] if is_block else []
+
+
+def _mask(place: Place) -> str:
+    """The mask of a call, by its name or its place."""
+    function, named = FACTS["function"](place), place.call.keywords if place.call else []
+    by_place = place.operand(2 if function.endswith("store") else 1)
+    return next((ast.unparse(each.value) for each in named if each.arg == "mask"), by_place)
+
+
+def _misplaced(place: Place) -> str:
+    """A parameter whose name ends in _ptr, and which was given no pointer."""
+    named = (each for each in place.names.items() if each[0].endswith("_ptr"))
+    return next((name for name, held in named if _is_value(held) and not _is_pointer(held)), "")
+
+
+def _subscript(place: Place) -> str:
+    return ast.unparse(place.node) if isinstance(place.node, ast.Subscript) else ""
+
+
+def _picked(place: Place) -> str:
+    """A condition that indexes a block."""
+    index = place.held(1)
+    is_condition = _is_value(index) and index.type.scalar.is_bool()
+    is_comparison = isinstance(place.node, ast.Subscript) and isinstance(
+        place.node.slice, ast.Compare
+    )
+    return place.operand(1) if _subscript(place) and (is_condition or is_comparison) else ""
+
+
+def _sliced(place: Place) -> str:
+    """A block that is indexed by slices of which one leaves something out."""
+    slices = (each for each in ast.walk(place.node) if isinstance(each, ast.Slice))
+    return (
+        _subscript(place) if any(each.lower or each.upper or each.step for each in slices) else ""
+    )
+
+
+def _foreign(place: Place) -> str:
+    """A name of PyTorch's, NumPy's or math's."""
+    for node in ast.walk(place.node):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            home = getattr(place.names.get(node.value.id), "__name__", "")
+            if home in ("torch", "numpy", "math"):
+                return ast.unparse(node)
+    return ""
+
+
+def _in_triton(place: Place) -> str:
+    """A foreign function, or a method, by the name that it has in Triton's language."""
+    name = _foreign(place) or getattr(place.node, "attr", "")
+    name = name.rpartition(".")[2]
+    return f"tl.{name}" if name and hasattr(tl, name) else ""
+
+
+def _range_size(place: Place) -> str:
+    """How long a range is that goes from `a` to `a + size`, or from `i * size` to
+    `(i + 1) * size`."""
+    match place.operands:
+        case [start, ast.BinOp(left=left, op=ast.Add(), right=size)]:
+            return ast.unparse(size) if ast.unparse(left) == ast.unparse(start) else ""
+        case [ast.BinOp(left=first), ast.BinOp(left=after, op=ast.Mult(), right=size)]:
+            return ast.unparse(size) if ast.unparse(after) == f"{ast.unparse(first)} + 1" else ""
+    return ""
+
+
+def _length(place: Place) -> str:
+    """The last operand of a range, where that is a constant."""
+    held = place.held(max(0, len(place.operands) - 1))
+    return str(held) if isinstance(held, int) else ""
+
+
+def _meeting(place: Place) -> list[tuple[str, list[int]]]:
+    """Two blocks that meet and do not fit: what each is called, and its shape."""
+    blocks = [place.held(0), place.held(1)]
+    for frame in place.frames:
+        if frame.f_code.co_name == "broadcast_impl_value":
+            blocks = [frame.f_locals["lhs"], frame.f_locals["rhs"]]
+    if not all(map(_shape, blocks)):
+        return []
+    if isinstance(place.node, ast.Call) and not FACTS["function"](place).endswith("dot"):
+        roles = ["the mask" if each.type.scalar.is_bool() else "the value" for each in blocks]
+        return [
+            ("the block of pointers" if _is_pointer(block) else role, _shape(block))
+            for block, role in zip(blocks, roles, strict=True)
+        ]
+    # By itself Triton puts 1 before the shape of the one that has fewer axes.
+    return [
+        (place.operand(number), _shape(place.held(number)) or _shape(block))
+        for number, block in enumerate(blocks)
+    ]
+
+
+def _turned(place: Place) -> str:
+    """What to write where two blocks fit as soon as the axes of one are turned."""
+    meeting = _meeting(place)
+    for (_, fixed), (name, other) in zip(meeting, meeting[::-1], strict=True):
+        if len(fixed) == len(other) == 1:
+            return "for a tile of all pairs give one [:, None] and the other [None, :]"
+        if len(fixed) != 2:
+            continue
+        if other == fixed[::-1]:
+            return (
+                "one is turned: take .T of it, or exchange [:, None] and [None, :] in its offsets"
+            )
+        if other == fixed[:1]:
+            return f"write {name}[:, None]"
+        if other == [1, fixed[0]]:
+            return "write [:, None] for [None, :]"
+        if other[1:] == fixed[1:] == [1]:
+            return "write [None, :] for [:, None] in one of them"
+        if other == [fixed[1], 1]:
+            return "write [None, :] for [:, None], or reduce along the other axis"
+    return "axes that meet must be equally long, or 1"
+
+
+_BITWISE = (ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.BitXor)
+FACTS: dict[str, Callable[[Place], str]] = {
+    "a": lambda place: place.operand(0),
+    "b": lambda place: place.operand(1),
+    "c": lambda place: place.operand(2) or "…",
+    "joined_a": lambda place: (
+        f"({place.operand(0)})"
+        if isinstance((*place.operands, None)[0], (ast.BinOp, ast.UnaryOp))
+        else place.operand(0)
+    ),
+    "b_shape": lambda place: str(_shape(place.held(1)) or ""),
+    "bitwise": lambda place: (
+        ast.unparse(place.node) if isinstance(getattr(place.node, "op", 0), _BITWISE) else ""
+    ),
+    "block_size": lambda place: place.first(_is_value) if place.first(_is_value).isupper() else "",
+    "descriptor": lambda place: place.first(
+        lambda held: isinstance(held, tl.core.tensor_descriptor_base)
+    ),
+    "foreign": _foreign,
+    "function": lambda place: ast.unparse(place.call.func) if place.call else "",
+    "gathered": lambda place: _subscript(place) if _shape(place.held(1)) else "",
+    "in_triton": _in_triton,
+    "indexed_pointer": lambda place: (
+        place.operand(0)
+        if isinstance(place.node, (ast.Subscript, ast.Assign)) and _is_pointer(place.held(0))
+        else ""
+    ),
+    "length": _length,
+    "mask": _mask,
+    "met": lambda place: " and ".join(f"{name} is {shape}" for name, shape in _meeting(place)),
+    "misplaced": _misplaced,
+    "of_two": lambda place: (
+        ast.unparse(place.call).replace("(", "imum(", 1)
+        if place.call and ast.unparse(place.call.func) in ("tl.max", "tl.min") and place.operand(1)
+        else ""
+    ),
+    "parameters": lambda place: ", ".join(held) if isinstance(held := place.held(0), dict) else "",
+    "picked": _picked,
+    "pointed": lambda place: place.first(_is_pointer),
+    "pointer": lambda place: next(
+        (name for name, held in place.names.items() if _is_pointer(held)), ""
+    ),
+    "power": lambda place: str(triton.next_power_of_2(int(_length(place) or 0)) or ""),
+    "range_size": _range_size,
+    "several": lambda place: place.first(lambda held: isinstance(held, (tuple, list, tl.tuple))),
+    "sliced": _sliced,
+    "subscript": _subscript,
+    "turned": _turned,
+    "value": lambda place: place.first(_is_value),
+}
+"""What a brace of a clause holds, by its name."""

@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from types import FunctionType
 
 from course import MODE
 from course.errors import CourseError
@@ -18,7 +19,6 @@ from .compare import Tolerance
 from .inputs import CPU_MODE_ELEMENTS, CPU_MODE_SECONDS, Case
 from .one_case import Trial, gpu_is_lost, left_to_the_gpu
 from .result import CaseOutcome, Verified
-from .text_slips import advice_on
 
 CASE_S = 20
 """How long the interpreter may compute on one case before that is left to the GPU."""
@@ -93,6 +93,10 @@ def verify(
 
 def _advice(function: Function) -> tuple[str, ...]:
     """What to look at in the text of a function's kernels, where that can be read."""
+    from .text_slips import advice_on  # only for what is wrong
+
+    if not isinstance(function, FunctionType):
+        return ()
     try:
         definitions = source_of(function).definitions
     except CourseError:

@@ -29,7 +29,6 @@ from course.triton_internals.errors import (
 from course.triton_internals.interpreter import Launch, interpreter_watched
 from course.triton_internals.meanings import meaning
 from course.triton_internals.promises import promises_held
-from course.triton_internals.roundings import roundings_told
 from course.type_names import Function, kind_of
 
 from .compare import Tolerance, close, comparable, largest_error, tolerance_for, value_problem
@@ -139,6 +138,8 @@ class Trial:
 
     def _rounding_line(self, case: Case) -> OwnLine | None:
         """The first line that rounds to 16 bits, and is no load and no store."""
+        from course.triton_internals.roundings import roundings_told  # only for what is wrong
+
         lines: list[OwnLine | None] = []
         with roundings_told(lambda: lines.append(running_line())):
             self.result(case)

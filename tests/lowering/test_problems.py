@@ -207,8 +207,8 @@ ODD_BLOCK = ("tensordesc<fp16[3]>", "*fp16", 64)
 WITHOUT_A_LINE = [
     (kernels.assembly_kernel, ["*i32"], "ptxas says"),
     (kernels.plain_call_kernel, ["*fp32"], "calls plain, which .* put @triton.jit above it"),
-    (kernels.numpy_call_kernel, ["*fp32"], "calls exp, which is no function of Triton's"),
-    (kernels.torch_call_kernel, ["*fp32"], "calls sin, which is no function of Triton's"),
+    (kernels.numpy_call_kernel, ["*fp32"], "np.exp is not Triton's: write tl.exp"),
+    (kernels.torch_call_kernel, ["*fp32"], "torch.sin is not Triton's: write tl.sin"),
     (kernels.recursive_kernel, ["*fp32:16", "i32"], "calls itself, and a kernel cannot"),
     (kernels.add_kernel, ADD, MISSING),
     (kernels.add_kernel, [*ADD, 1024, 5], "it takes 5 arguments and was given 6"),

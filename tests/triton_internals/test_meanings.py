@@ -7,10 +7,11 @@ from string import Formatter
 
 import pytest
 
-from course.triton_internals import kernel_place
+from course.triton_internals import meanings
 from course.triton_internals.kernel_place import Place
+from course.triton_internals.meanings import FACTS
 
-MEANINGS = tomllib.loads(Path(kernel_place.__file__).with_name("meanings.toml").read_text())
+MEANINGS = tomllib.loads(Path(meanings.__file__).with_name("meanings.toml").read_text())
 ALL = MEANINGS["meaning"]
 
 
@@ -18,15 +19,16 @@ ALL = MEANINGS["meaning"]
 def test_a_meaning_is_one_clause_whose_braces_are_known(meaning):
     groups = re.compile(meaning["words"]).groups
     names = {name for _, name, *_ in Formatter().parse(meaning["says"]) if name}
-    known = {f"w{number}" for number in range(1, groups + 1)} | set(dir(Place))
+    known = {f"w{number}" for number in range(1, groups + 1)} | set(FACTS)
     assert names <= known and set(meaning) <= {"words", "says", "at"}
     assert not meaning["says"].endswith(".") and ". " not in meaning["says"]
 
 
-def test_a_place_of_which_nothing_is_known_fills_no_brace():
+def test_each_brace_is_used_and_stays_empty_where_nothing_is_known():
     names = {name for each in ALL for _, name, *_ in Formatter().parse(each["says"]) if name}
-    texts = [getattr(Place(), name) for name in names if not re.fullmatch(r"w\d", name)]
-    assert {*texts} <= {"", "…", "pass", "axes that meet must be equally long, or 1"}
+    texts = {fact(Place()) for fact in FACTS.values()}
+    assert texts == {"", "…", "axes that meet must be equally long, or 1"}
+    assert {*FACTS} == {name for name in names if not re.fullmatch(r"w\d", name)}
 
 
 def test_no_meaning_hides_another():

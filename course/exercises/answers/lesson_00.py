@@ -61,7 +61,7 @@ MISTAKES = {
             "        x = tl.load(x_ptr + offsets)\n",
             "    tl.store(out_ptr + offsets, 2 * x, mask=mask)":
             "        tl.store(out_ptr + offsets, 2 * x)",
-        }, "does not compile", "if offsets < n:\n    Boolean value of Tensor",
+        }, "does not compile", "if offsets < n:\n    a block is neither true nor false",
             "boolean value of tensor with more than one",
             means="They write for one element, as in CUDA; here `offsets < n` is eight answers "
             "at once, and an if takes one."),
