@@ -125,8 +125,10 @@ class AccessLog:
         try:
             self._storages.stop_outside(access)
         except OutsideError:  # one that was no farther off may come first, and tells more
-            accesses, lines = [*self._accesses, access], [*self._lines, running_line()]
-            if first := stray(accesses, lines, self._regions):
+            begins = access.addresses[0]  # by which the tensor is meant, and not another behind it
+            near = [each for each in self._regions if each.start <= begins < each.end]
+            first = self._accesses and stray(self._accesses, self._lines, self._regions)
+            if first := first or stray([access], [running_line()], near):
                 raise FoundError(replace(first, launch=self.activity.launches - 1)) from None
             raise
         addresses, times = access.addresses, 2 if access.kind == "update" else 1

@@ -73,7 +73,7 @@ MISTAKES = {
         Mistake("strides in bytes", {
             "* stride_xm": "* stride_xm * 4",
             "* stride_xn": "* stride_xn * 4",
-        }, "reads outside", "count elements, and not bytes", "reads outside in case 1",
+        }, "reads outside", "count elements, and not bytes", "reads outside x_ptr 2800 in case 1",
             means="They scale strides by the element's size, as NumPy has them; PyTorch's and "
             "Triton's count elements."),
         Mistake("loaded twice", {

@@ -248,7 +248,7 @@ MISTAKES = {
             "memory, and there are eight times as many."),
         Mistake("rows by the height", {"rows[:, None] * n_cols": "rows[:, None] * n_rows"},
             "reads outside", "read outside x_ptr",
-            "reads outside in case 1",
+            "reads outside x_ptr 10000 in case 1",
             means="They multiply the row by the number of rows; rows lie as far apart as a row "
             "is long."),
     ],

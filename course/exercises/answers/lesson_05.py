@@ -23,7 +23,7 @@ MISTAKES = {
             means="They build the product of broadcasting and a sum, which is right and never "
             "reaches the tensor cores."),
         Mistake("steps of BLOCK_N", {"range(0, K, BLOCK_K)": "range(0, K, BLOCK_N)"},
-            "reads outside", "read outside", "reads outside in case 1",
+            "reads outside", "read outside", "reads outside b_ptr 6144 in case 1",
             means="They step by the tile's width; the loop goes along K, so by BLOCK_K."),
         Mistake("pointers go on by BLOCK_N", {
             "a_ptrs += BLOCK_K": "a_ptrs += BLOCK_N",
@@ -69,7 +69,7 @@ MISTAKES = {
             means="They stop after the first part of K; it happens to be all of it in the "
             "smallest case."),
         Mistake("K steps", {"range(0, K, BLOCK_K)": "range(0, K)"}, "reads outside", "read outside",
-            "reads outside in case 1",
+            "reads outside b_ptr 6144 in case 1",
             means="They step by one element; each step takes a part of BLOCK_K."),
         Mistake("rounded at the end", {
             "tl.store(c_ptrs, acc)": "tl.store(c_ptrs, acc.to(tl.float16))",
