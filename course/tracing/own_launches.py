@@ -12,7 +12,7 @@ from course.triton_internals.meanings import meaning
 from course.type_names import AnyValue, AnyValues, Function, Kernel
 
 from .bounds import FoundError, Storages
-from .own_line import raising_line
+from .own_line import raising_line, running_line
 
 
 class OwnLaunchError(InterpreterError):  # type: ignore[misc]
@@ -54,5 +54,5 @@ def run(own_run: Function, kernel: Kernel, args: Sequence[AnyValue], named: AnyV
         text = found[0].problem.text if found else cannot_run(lack) if lack else meaning(error)
         if not text:
             raise
-        told = filter(None, [str(raising_line(error) or ""), text])
+        told = filter(None, [str(raising_line(error) or running_line() or ""), text])
         raise OwnLaunchError("\n".join(told)) from error

@@ -26,6 +26,8 @@ from .records import program_text
 
 FREE_PROGRAMS = 256
 """Programs that a call may start however little there is to do: a grid may be of a fixed size."""
+FEW_COPIES = 8
+"""Programs along an axis that no program asks for, which are let be."""
 LEAST_ELEMENTS = 8
 """Elements for each program of a call that starts more."""
 
@@ -108,7 +110,7 @@ class AccessLog:
 
     def program(self, program: Program) -> None:
         self._numbers[program] = len(self._numbers)
-        if self._block is not None and len(self._numbers) == FREE_PROGRAMS:
+        if self._block is not None and len(self._numbers) == 2:  # one has run to its end
             self._stop_superfluous_axes()
 
     def doubt(self, program: Program, promise: str) -> None:
@@ -192,10 +194,14 @@ class AccessLog:
         raise FoundError(self.problem)
 
     def _stop_superfluous_axes(self) -> None:
-        """Stop a launch with an axis that no program asks for, so that all of them do the same."""
+        """Stop a launch with an axis that no program asks for, so that all of them do the same.
+
+        With atomics, programs may take their turn from memory.
+        """
         assert self._launch is not None
+        takes_turns = any(access.kind == "update" for access in self._accesses)
         for axis, size in enumerate(self._launch.grid):
-            if size > 1 and axis not in self._launch.asked:
+            if size > FEW_COPIES and axis not in self._launch.asked and not takes_turns:
                 text = (
                     f"The grid has {size:,} programs along axis {axis}, and none asks for "
                     f"tl.program_id({axis}): each element is done {size:,} times."

@@ -294,7 +294,10 @@ def _call(self: Any, *args: AnyValue, **kwargs: AnyValue) -> Any:
         return self.rewrite()(*args, **kwargs)
     except Exception as error:
         if is_launch:
-            raise InterpreterError("a kernel was called without a grid") from None
+            name = self.fn.__name__
+            raise InterpreterError(
+                f"a kernel was called without a grid: write {name}[(programs,)](…)"
+            ) from None
         raise InterpreterError(repr(error)) from error
     finally:
         scope.restore()

@@ -50,7 +50,7 @@ class Place:
             frames = [frame for frame, _ in traceback.walk_tb(each.__traceback__)] + frames
             if place := _in_compiler(frames) or _in_interpreter(each.__traceback__, frames):
                 return place
-        return cls(frames=frames)
+        return cls(frames=frames, in_kernel=False)
 
     @property
     def call(self) -> ast.Call | None:

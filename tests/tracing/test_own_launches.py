@@ -113,6 +113,13 @@ def test_what_the_tools_refuse_is_refused(name):
     assert not out.any()
 
 
+def test_a_grid_that_is_a_number_is_refused_in_the_launchers_line():
+    with pytest.raises(OwnLaunchError) as refused:
+        if_kernel[8](torch.zeros(4), 2)
+    first, sentence = str(refused.value).split("\n")
+    assert "if_kernel[8](torch" in first and "must be a tuple" in sentence
+
+
 @pytest.mark.parametrize("what", LACKING)
 def test_what_the_interpreter_lacks_is_named(what):
     with pytest.raises(OwnLaunchError, match=f"cannot run {what}, but a GPU can"):
