@@ -8,7 +8,7 @@ arranges it: nothing is loaded before the first launch, and Triton is as it was 
 import functools
 import importlib
 import sys
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import PathFinder
 from typing import Any
 
 INTERPRETER = "triton.runtime.interpreter"
@@ -25,19 +25,18 @@ def mend_own_launches() -> None:
 class _WhenImported:
     """Finds Triton's interpreter once, as Python would, and mends it when it is loaded."""
 
-    def find_spec(self, name: str, path: Any = None, _: Any = None) -> ModuleSpec | None:
+    def find_spec(self, name: str, path: Any = None, _: Any = None) -> Any:
         if name != INTERPRETER:
             return None
         sys.meta_path.remove(self)
-        spec = PathFinder.find_spec(name, path)
-        if spec is not None and spec.loader is not None:
-            load = spec.loader.exec_module
+        spec: Any = PathFinder.find_spec(name, path)
+        load = spec.loader.exec_module
 
-            def load_and_mend(module: Any) -> None:
-                load(module)
-                _mend(module)
+        def load_and_mend(module: Any) -> None:
+            load(module)
+            _mend(module)
 
-            spec.loader.exec_module = load_and_mend  # type: ignore[method-assign]
+        spec.loader.exec_module = load_and_mend
         return spec
 
 

@@ -89,8 +89,8 @@ def _in_bytes(writes: Writes, start: int, size: int) -> Cause | None:
     offsets = np.concatenate([each.pointers.ravel() for each, _ in writes]) - np.uint64(start)
     if size == 1 or not offsets.any() or (offsets % np.uint64(size**2)).any():
         return None
-    text = f"All stores go to multiples of {size}, the size of an element"
-    return f"{text}: offsets count elements, and not bytes.", writes[0][1]
+    text = f"All stores go to multiples of {size}, the size of an element: offsets count elements"
+    return f"{text}, and not bytes.", writes[0][1]
 
 
 def _by_the_grid(launch: Launch, writes: Writes) -> Cause:

@@ -58,6 +58,11 @@ class Place:
         return next((each for each in ast.walk(self.node) if isinstance(each, ast.Call)), None)
 
     @property
+    def function(self) -> str:
+        """What is called there."""
+        return ast.unparse(self.call.func) if self.call else ""
+
+    @property
     def operands(self) -> list[ast.expr]:
         """What is joined, indexed, assigned or handed on there."""
         match self.node:

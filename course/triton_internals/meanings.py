@@ -55,6 +55,10 @@ def _is_pointer(held: Any) -> bool:
     return _is_value(held) and held.type.scalar.is_ptr()
 
 
+def _is_condition(held: Any) -> bool:
+    return _is_value(held) and held.type.scalar.is_bool()
+
+
 def _shape(held: Any) -> list[int]:
     """A block's shape; empty for any other value."""
     is_block = _is_value(held) and held.type.is_block()
@@ -63,8 +67,8 @@ def _shape(held: Any) -> list[int]:
 
 def _mask(place: Place) -> str:
     """The mask of a call, by its name or its place."""
-    function, named = FACTS["function"](place), place.call.keywords if place.call else []
-    by_place = place.operand(2 if function.endswith("store") else 1)
+    named = place.call.keywords if place.call else []
+    by_place = place.operand(2 if place.function.endswith("store") else 1)
     return next((ast.unparse(each.value) for each in named if each.arg == "mask"), by_place)
 
 
@@ -80,12 +84,9 @@ def _subscript(place: Place) -> str:
 
 def _picked(place: Place) -> str:
     """A condition that indexes a block."""
-    index = place.held(1)
-    is_condition = _is_value(index) and index.type.scalar.is_bool()
-    is_comparison = isinstance(place.node, ast.Subscript) and isinstance(
-        place.node.slice, ast.Compare
-    )
-    return place.operand(1) if _subscript(place) and (is_condition or is_comparison) else ""
+    is_comparison = isinstance((*place.operands, None, None)[1], ast.Compare)
+    is_known = is_comparison or _is_condition(place.held(1))
+    return place.operand(1) if is_known and _subscript(place) else ""
 
 
 def _sliced(place: Place) -> str:
@@ -108,47 +109,45 @@ def _foreign(place: Place) -> str:
 
 def _in_triton(place: Place) -> str:
     """A foreign function, or a method, by the name that it has in Triton's language."""
-    name = _foreign(place) or getattr(place.node, "attr", "")
-    name = name.rpartition(".")[2]
+    name = (_foreign(place) or getattr(place.node, "attr", "")).rpartition(".")[2]
     return f"tl.{name}" if name and hasattr(tl, name) else ""
 
 
 def _range_size(place: Place) -> str:
-    """How long a range is that goes from `a` to `a + size`, or from `i * size` to
-    `(i + 1) * size`."""
-    match place.operands:
-        case [start, ast.BinOp(left=left, op=ast.Add(), right=size)]:
-            return ast.unparse(size) if ast.unparse(left) == ast.unparse(start) else ""
-        case [ast.BinOp(left=first), ast.BinOp(left=after, op=ast.Mult(), right=size)]:
-            return ast.unparse(size) if ast.unparse(after) == f"{ast.unparse(first)} + 1" else ""
-    return ""
+    """How long a range is from `a` to `a + size`, or from `i * size` to `(i + 1) * size`."""
+    start, end = place.operand(0), (*place.operands, None, None)[1]
+    if not isinstance(end, ast.BinOp):
+        return ""
+    left, size = ast.unparse(end.left), ast.unparse(end.right)
+    known = {ast.Add: start, ast.Mult: start.removesuffix(f" * {size}") + " + 1"}
+    return size if left == known.get(type(end.op)) else ""
 
 
-def _length(place: Place) -> str:
+def _length(place: Place) -> int | None:
     """The last operand of a range, where that is a constant."""
     held = place.held(max(0, len(place.operands) - 1))
-    return str(held) if isinstance(held, int) else ""
+    return held if isinstance(held, int) else None
 
 
 def _meeting(place: Place) -> list[tuple[str, list[int]]]:
     """Two blocks that meet and do not fit: what each is called, and its shape."""
-    blocks = [place.held(0), place.held(1)]
+    owns = [place.held(0), place.held(1)]
+    blocks = owns
     for frame in place.frames:
         if frame.f_code.co_name == "broadcast_impl_value":
             blocks = [frame.f_locals["lhs"], frame.f_locals["rhs"]]
     if not all(map(_shape, blocks)):
         return []
-    if isinstance(place.node, ast.Call) and not FACTS["function"](place).endswith("dot"):
-        roles = ["the mask" if each.type.scalar.is_bool() else "the value" for each in blocks]
+    if place.function and blocks is not owns and isinstance(place.node, ast.Call):
+        roles = {_is_pointer: "the block of pointers", _is_condition: "the mask"}
+        known = ([role for what, role in roles.items() if what(block)] for block in blocks)
         return [
-            ("the block of pointers" if _is_pointer(block) else role, _shape(block))
-            for block, role in zip(blocks, roles, strict=True)
+            ((*role, "the value")[0], _shape(each))
+            for role, each in zip(known, blocks, strict=True)
         ]
     # By itself Triton puts 1 before the shape of the one that has fewer axes.
-    return [
-        (place.operand(number), _shape(place.held(number)) or _shape(block))
-        for number, block in enumerate(blocks)
-    ]
+    pairs = enumerate(zip(owns, blocks, strict=True))
+    return [(place.operand(i), _shape(own) or _shape(block)) for i, (own, block) in pairs]
 
 
 def _turned(place: Place) -> str:
@@ -157,66 +156,46 @@ def _turned(place: Place) -> str:
     for (_, fixed), (name, other) in zip(meeting, meeting[::-1], strict=True):
         if len(fixed) == len(other) == 1:
             return "for a tile of all pairs give one [:, None] and the other [None, :]"
-        if len(fixed) != 2:
-            continue
-        if other == fixed[::-1]:
-            return (
-                "one is turned: take .T of it, or exchange [:, None] and [None, :] in its offsets"
-            )
-        if other == fixed[:1]:
-            return f"write {name}[:, None]"
-        if other == [1, fixed[0]]:
-            return "write [:, None] for [None, :]"
-        if other[1:] == fixed[1:] == [1]:
+        rows, cols = fixed if len(fixed) == 2 else (0, 0)
+        fitting = {
+            (cols, rows): "one is turned: take .T of it, or exchange [:, None] and [None, :]",
+            (rows,): f"write {name}[:, None]",
+            (1, rows): "write [:, None] for [None, :]",
+            (cols, 1): "write [None, :] for [:, None], or reduce along the other axis",
+        }
+        if cols == other[-1] == 1:
             return "write [None, :] for [:, None] in one of them"
-        if other == [fixed[1], 1]:
-            return "write [None, :] for [:, None], or reduce along the other axis"
+        if tuple(other) in fitting:
+            return fitting[tuple(other)]
     return "axes that meet must be equally long, or 1"
 
 
-_BITWISE = (ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.BitXor)
-FACTS: dict[str, Callable[[Place], str]] = {
+FACTS: dict[str, Callable[[Place], object]] = {
     "a": lambda place: place.operand(0),
     "b": lambda place: place.operand(1),
     "c": lambda place: place.operand(2) or "…",
-    "joined_a": lambda place: (
-        f"({place.operand(0)})"
-        if isinstance((*place.operands, None)[0], (ast.BinOp, ast.UnaryOp))
-        else place.operand(0)
-    ),
-    "b_shape": lambda place: str(_shape(place.held(1)) or ""),
-    "bitwise": lambda place: (
-        ast.unparse(place.node) if isinstance(getattr(place.node, "op", 0), _BITWISE) else ""
-    ),
-    "block_size": lambda place: place.first(_is_value) if place.first(_is_value).isupper() else "",
+    "b_shape": lambda place: _shape(place.held(1)),
+    "block_size": lambda place: name if (name := place.first(_is_value)).isupper() else "",
     "descriptor": lambda place: place.first(
         lambda held: isinstance(held, tl.core.tensor_descriptor_base)
     ),
+    "expression": lambda place: ast.unparse(place.node).removesuffix("pass"),
+    "extreme": lambda place: place.function if place.function in ("tl.max", "tl.min") else "",
     "foreign": _foreign,
-    "function": lambda place: ast.unparse(place.call.func) if place.call else "",
-    "gathered": lambda place: _subscript(place) if _shape(place.held(1)) else "",
+    "function": lambda place: place.function,
+    "gathered": lambda place: _shape(place.held(1)) and _subscript(place),
     "in_triton": _in_triton,
-    "indexed_pointer": lambda place: (
-        place.operand(0)
-        if isinstance(place.node, (ast.Subscript, ast.Assign)) and _is_pointer(place.held(0))
-        else ""
-    ),
+    "indexed_pointer": lambda place: place.operand(0) if _is_pointer(place.held(0)) else "",
     "length": _length,
     "mask": _mask,
     "met": lambda place: " and ".join(f"{name} is {shape}" for name, shape in _meeting(place)),
     "misplaced": _misplaced,
-    "of_two": lambda place: (
-        ast.unparse(place.call).replace("(", "imum(", 1)
-        if place.call and ast.unparse(place.call.func) in ("tl.max", "tl.min") and place.operand(1)
-        else ""
+    "parameters": lambda place: ", ".join(
+        names if isinstance(names := place.held(0), dict) else ()
     ),
-    "parameters": lambda place: ", ".join(held) if isinstance(held := place.held(0), dict) else "",
     "picked": _picked,
     "pointed": lambda place: place.first(_is_pointer),
-    "pointer": lambda place: next(
-        (name for name, held in place.names.items() if _is_pointer(held)), ""
-    ),
-    "power": lambda place: str(triton.next_power_of_2(int(_length(place) or 0)) or ""),
+    "power": lambda place: triton.next_power_of_2(_length(place) or 0),
     "range_size": _range_size,
     "several": lambda place: place.first(lambda held: isinstance(held, (tuple, list, tl.tuple))),
     "sliced": _sliced,
@@ -224,4 +203,4 @@ FACTS: dict[str, Callable[[Place], str]] = {
     "turned": _turned,
     "value": lambda place: place.first(_is_value),
 }
-"""What a brace of a clause holds, by its name."""
+"""What a brace of a clause holds, by its name; nothing where it is not known."""
