@@ -17,6 +17,9 @@ from .records import program_text
 
 LEAST_ADDRESS = 2**40
 """64-bit systems map memory above; numbers of elements, tokens and rows do not come so far."""
+MOST_ADDRESS = 2**57
+NEAR_BYTES = 2**31
+"""What a number that may be an address is taken to lead to."""
 VERBS: dict[Kind, str] = {"load": "read", "store": "wrote", "update": "updated"}
 
 
@@ -116,9 +119,10 @@ class Storages:
         """The address and the bytes of each."""
         self._arguments = Arguments(launch)
         self._copied, self._hold_pointers = copied, any(map(_may_hold_pointers, launch.tensors))
-        self._hold_pointers |= any(
-            isinstance(each, int) and each >= LEAST_ADDRESS for each in launch.arguments.values()
-        )
+        if not copied:
+            numbers = (each for each in launch.arguments.values() if type(each) is int)
+            addresses = (each for each in numbers if LEAST_ADDRESS <= each < MOST_ADDRESS)
+            self.places += [(address, NEAR_BYTES) for address in addresses]
 
     def stop_outside(self, access: Access) -> None:
         """Raise OutsideError for an access outside of all, unless an argument may hold addresses

@@ -38,7 +38,9 @@ def why_outside(access: Access, argument: Argument | None) -> str:
                 "count elements, and not bytes."
             )
     verb = "load" if access.kind == "load" else "store"
-    return "" if access.masked else f" This tl.{verb} has no mask: give it mask=offsets < n."
+    is_block = access.pointers.size > 1
+    hint = f" This tl.{verb} has no mask: give it mask=offsets < n."
+    return "" if access.masked or not is_block else hint
 
 
 def why_unwritten(followed: Followed, out: torch.Tensor, index: tuple[int, ...]) -> Cause:

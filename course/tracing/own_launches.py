@@ -16,7 +16,7 @@ from .own_line import raising_line, running_line
 
 
 class OwnLaunchError(InterpreterError):  # type: ignore[misc]
-    """A launch that failed, in a line and a sentence: what `verify` says of it."""
+    """A launch that failed: what `verify` says of it, and below that the line."""
 
     def _render_traceback_(self) -> list[str]:
         # What a notebook shows in place of a traceback through Triton's interpreter.
@@ -54,5 +54,5 @@ def run(own_run: Function, kernel: Kernel, args: Sequence[AnyValue], named: AnyV
         text = found[0].problem.text if found else cannot_run(lack) if lack else meaning(error)
         if not text:
             raise
-        told = filter(None, [str(raising_line(error) or running_line() or ""), text])
+        told = filter(None, [text, str(raising_line(error) or running_line() or "")])
         raise OwnLaunchError("\n".join(told)) from error

@@ -107,8 +107,8 @@ def test_what_the_tools_refuse_is_refused(name):
     out = torch.zeros(4)
     with pytest.raises(OwnLaunchError) as refused:
         kernel[(1,)](out, *more)
-    first, sentence = str(refused.value).split("\n")
-    assert first.startswith("Line ") and line in first and words in sentence
+    sentence, line_text = str(refused.value).split("\n")
+    assert line_text.startswith("Line ") and line in line_text and words in sentence
     assert refused.value._render_traceback_() == [f"OwnLaunchError: {refused.value}"]
     assert not out.any()
 
@@ -116,8 +116,8 @@ def test_what_the_tools_refuse_is_refused(name):
 def test_a_grid_that_is_a_number_is_refused_in_the_launchers_line():
     with pytest.raises(OwnLaunchError) as refused:
         if_kernel[8](torch.zeros(4), 2)
-    first, sentence = str(refused.value).split("\n")
-    assert "if_kernel[8](torch" in first and "must be a tuple" in sentence
+    sentence, line_text = str(refused.value).split("\n")
+    assert "if_kernel[8](torch" in line_text and "must be a tuple" in sentence
 
 
 @pytest.mark.parametrize("what", LACKING)

@@ -278,8 +278,8 @@ MISTAKES = {
             means="They count on masked lanes being zero; without `other` they are undefined."),
     ],
     "02.8": [
-        Mistake("the tile not turned", {"tile.T": "tile"}, "wrong", "At [0, 1]",
-            "wrong in case 1",
+        Mistake("the tile not turned", {"tile.T": "tile"}, "wrong",
+            "comes out if a tile is stored without .T", "slip 1",
             means="They exchange the coordinates of the tile and forget that its elements must "
             "change places too."),
         Mistake("the place not turned", {"[col, row], tile.T": "[row, col], tile.T"},
