@@ -107,6 +107,9 @@ MISTAKES = {
             "comes out if the lanes past the end count as 0", "slip 1",
             means="They remember `other=0.0` from sums; for a maximum, 0 beats every negative "
             "number."),
+        Mistake("a large negative number", {'float("-inf")': "-1e30"}, "wrong", "expected",
+            "wrong in case 3",
+            means="They take a number that looks small enough; a float32 may be smaller."),
         Mistake("no mask", {', mask=offsets < n, other=float("-inf")': ""}, "reads outside",
             "outside x_ptr", "reads outside x_ptr 300 in case 1",
             means="They take the mask away with the bug; now it reads past the "
