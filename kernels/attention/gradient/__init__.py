@@ -1,0 +1,144 @@
+"""The gradient of attention, again without its M x N matrix.
+
+With S = scale * q @ k.T, P = softmax(S) and out = P @ v, the gradients are
+
+    dV = P.T @ d_out
+    dP = d_out @ v.T
+    dS = P * (dP - delta),  delta[m] = sum over n of P[m, n] * dP[m, n] = d_out[m] . out[m]
+    dQ = scale * dS @ k
+    dK = scale * dS.T @ q
+
+The log-sum-exp that the forward pass returns gives P back, tile by tile: P = exp(S - lse). And
+delta, in which a row of the softmax meets all its keys, needs none of them: it is a sum over
+head_dim. A gradient d_lse of the log-sum-exp itself adds P * d_lse to dS, so it is subtracted from
+delta.
+
+    delta, lse2 = sum of each row of d_out * out, lse * log2(e)
+    for each tile k, v of BLOCK_N keys and values, in parallel:
+        dK, dV = 0, 0
+        for each tile q, d_out of BLOCK_M queries that sees any of them:
+            S = q @ k.T                                     # [BLOCK_M, BLOCK_N]
+            P = exp2(S * scale * log2(e) - lse2)
+            dV += P.T @ d_out                               # [BLOCK_N, head_dim]
+            dS = P * (d_out @ v.T - delta)                  # [BLOCK_M, BLOCK_N]
+            dK += dS.T @ q                                  # [BLOCK_N, head_dim]
+            dQ of the tile += dS @ k                        # [BLOCK_M, head_dim]
+        dK, dV = scale * dK, dV
+
+dQ is what all programs add to. For B x H heads, M queries, N keys and head dimension D a product
+takes 2 * B * H * M * N * D operations, half under a causal mask. The ladder:
+
+    v1  flash_attention_backward_v1  dQ by a kernel of its own,     7 products; the same bits each
+                                     with a loop over the keys      time; 8 * B * H * M bytes more
+    v2  flash_attention_backward_v2  dQ by atomic additions in      5 products; as v1, and
+                                     memory, rounded afterwards     4 * B * H * M * D bytes more
+        flash_attention_backward     v2, or v1 where the same bits are asked for
+
+What is more is memory beyond the gradients, and is freed at the end. The forward pass keeps q, k,
+v, out and lse, of which lse is all that a call without gradient does not return: 4 * B * H * M.
+
+Heads that share keys: the program of a tile of keys goes through the queries of all of them, so dK
+and dV are sums in registers. dK, dV and dQ are added up in float32; P and dS are rounded to the
+dtype of the inputs, for the products.
+
+The ways through the files: __init__.py launches; inputs.py checks, allocates and computes delta;
+settings.py has the tiles; tl.py the kernels.
+"""
+
+import torch
+import triton
+
+from kernels.attention.gradient.inputs import Backward, Gradients, prepare_backward
+from kernels.attention.gradient.settings import KEYS, QUERIES, settings_in
+from kernels.attention.gradient.tl import keys_kernel, queries_kernel, scale_kernel
+from kernels.attention.inputs import as_bhmd
+
+__all__ = [
+    "flash_attention_backward",
+    "flash_attention_backward_v1",
+    "flash_attention_backward_v2",
+]
+
+
+def flash_attention_backward(
+    d_out: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor,
+    lse: torch.Tensor, d_lse: torch.Tensor | None = None, causal: bool = False,
+    scale: float | None = None, layout: str = "bhmd", deterministic: bool = False,
+) -> Gradients:
+    """The gradients dQ, dK and dV, each of the shape and dtype of what it belongs to.
+
+    d_out: the upstream gradient of out, of q's shape and dtype; copied where its last stride is
+        not 1, as that of a sum.
+    q, k, v, causal, scale, layout: as `flash_attention` was given them. out, lse: as it returned
+        them.
+    d_lse: the upstream gradient of lse, float32 [batch, heads, M]; 0 where it is None.
+    deterministic: the same bits each time, as v1 gives them. The fastest way adds to dQ in the
+        order in which programs come, and 7 products in place of 5 take longer.
+
+    Raises TypeError for a non-tensor; ValueError where shapes, dtypes, devices or strides do not
+    fit.
+    """
+    version = flash_attention_backward_v1 if deterministic else flash_attention_backward_v2
+    return version(d_out, q, k, v, out, lse, d_lse, causal, scale, layout)
+
+
+def flash_attention_backward_v1(
+    d_out: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor,
+    lse: torch.Tensor, d_lse: torch.Tensor | None = None, causal: bool = False,
+    scale: float | None = None, layout: str = "bhmd",
+) -> Gradients:
+    """v1 of the gradient's ladder: dK and dV by keys, then dQ by queries. The same bits each time.
+    """
+    launch = prepare_backward(d_out, q, k, v, out, lse, d_lse, causal, scale, layout)
+    d_q, *_ = launch.gradients
+    _launch_keys(launch, None)
+    forward = launch.forward
+    if forward.queries:
+        batch, heads, _, head_dim = forward.q.shape
+        settings = settings_in(QUERIES, forward.q)
+        tensors = (forward.q, forward.k, forward.v, launch.d_out, as_bhmd(d_q, layout))
+        with torch.cuda.device_of(q):
+            queries_kernel[forward.grid(settings)](
+                forward.q, forward.k, forward.v, launch.d_out, launch.lse2, launch.delta, d_q,
+                forward.scale, heads, *(x.stride()[:3] for x in tensors), forward.lengths,
+                launch.lse2.shape[2], head_dim, **forward.constants(settings),
+            )
+    return launch.gradients
+
+
+def flash_attention_backward_v2(
+    d_out: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor,
+    lse: torch.Tensor, d_lse: torch.Tensor | None = None, causal: bool = False,
+    scale: float | None = None, layout: str = "bhmd",
+) -> Gradients:
+    """v2 of the gradient's ladder: one kernel for all three, with atomic additions to dQ."""
+    launch = prepare_backward(d_out, q, k, v, out, lse, d_lse, causal, scale, layout)
+    d_q, *_ = launch.gradients
+    sums = torch.zeros(d_q.shape, dtype=torch.float32, device=d_q.device)
+    _launch_keys(launch, sums)
+    if sums.numel():
+        with torch.cuda.device_of(q):
+            scale_kernel[(triton.cdiv(sums.numel(), 4096),)](
+                sums, d_q, launch.forward.scale, sums.numel(), BLOCK=4096, num_warps=8
+            )
+    return launch.gradients
+
+
+def _launch_keys(launch: Backward, sums: torch.Tensor | None) -> None:
+    """Launch keys_kernel. sums: the float32 tensor that dQ is added to, where it is."""
+    forward, d_k, d_v = launch.forward, launch.d_k, launch.d_v
+    if not d_k.numel():
+        return
+    batch, key_heads, seqlen_k, head_dim = forward.k.shape
+    settings = settings_in(KEYS, forward.q)
+    d_q = forward.out if sums is None else sums
+    d_q, d_k, d_v = (as_bhmd(x, forward.layout) for x in (d_q, d_k, d_v))
+    tensors = (forward.q, forward.k, forward.v, launch.d_out, d_q, d_k, d_v)
+    grid = (triton.cdiv(seqlen_k, settings.block_n), key_heads, batch)
+    with torch.cuda.device_of(d_k):
+        keys_kernel[grid](
+            forward.q, forward.k, forward.v, launch.d_out, launch.lse2, launch.delta,
+            d_q, d_k, d_v, forward.scale, forward.q.shape[1], *(x.stride()[:3] for x in tensors),
+            forward.lengths, launch.lse2.shape[2], head_dim,
+            ADD_D_Q=sums is not None, **forward.constants(settings),
+        )
