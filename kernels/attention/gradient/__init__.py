@@ -32,7 +32,8 @@ takes 2 * B * H * M * N * D operations, half under a causal mask. The ladder:
                                      with a loop over the keys      time; 8 * B * H * M bytes more
     v2  flash_attention_backward_v2  dQ by atomic additions in      5 products; as v1, and
                                      memory, rounded afterwards     4 * B * H * M * D bytes more
-        flash_attention_backward     v2, or v1 where the same bits are asked for
+        flash_attention_backward     on compute capability 9.0 the kernel in Gluon, where it takes
+                                     the inputs; elsewhere v2; v1 where the same bits are asked for
 
 What is more is memory beyond the gradients, and is freed at the end. The forward pass keeps q, k,
 v, out and lse, of which lse is all that a call without gradient does not return: 4 * B * H * M.
@@ -42,8 +43,11 @@ and dV are sums in registers. dK, dV and dQ are added up in float32; P and dS ar
 dtype of the inputs, for the products.
 
 The ways through the files: __init__.py launches; inputs.py checks, allocates and computes delta;
-settings.py has the tiles; tl.py the kernels.
+settings.py has the tiles; tl.py
+the kernels; gluon/ the kernel for compute capability 9.0.
 """
+
+from collections.abc import Callable
 
 import torch
 import triton
@@ -52,6 +56,11 @@ from kernels.attention.gradient.inputs import Backward, Gradients, prepare_backw
 from kernels.attention.gradient.settings import KEYS, QUERIES, settings_in
 from kernels.attention.gradient.tl import keys_kernel, queries_kernel, scale_kernel
 from kernels.attention.inputs import as_bhmd
+
+try:
+    from kernels.attention.gradient.gluon import plan as hopper
+except ImportError:  # a Triton whose Gluon lacks names
+    hopper = None  # type: ignore[assignment]
 
 __all__ = [
     "flash_attention_backward",
@@ -78,8 +87,12 @@ def flash_attention_backward(
     Raises TypeError for a non-tensor; ValueError where shapes, dtypes, devices or strides do not
     fit.
     """
-    version = flash_attention_backward_v1 if deterministic else flash_attention_backward_v2
-    return version(d_out, q, k, v, out, lse, d_lse, causal, scale, layout)
+    launch = prepare_backward(d_out, q, k, v, out, lse, d_lse, causal, scale, layout)
+    if deterministic:
+        return _in_two_kernels(launch)
+    if hopper is not None and hopper.servable(launch):
+        return _in_one_kernel(launch, hopper.launch_gradient)
+    return _in_one_kernel(launch, _launch_keys)
 
 
 def flash_attention_backward_v1(
@@ -89,21 +102,9 @@ def flash_attention_backward_v1(
 ) -> Gradients:
     """v1 of the gradient's ladder: dK and dV by keys, then dQ by queries. The same bits each time.
     """
-    launch = prepare_backward(d_out, q, k, v, out, lse, d_lse, causal, scale, layout)
-    d_q, *_ = launch.gradients
-    _launch_keys(launch, None)
-    forward = launch.forward
-    if forward.queries:
-        batch, heads, _, head_dim = forward.q.shape
-        settings = settings_in(QUERIES, forward.q)
-        tensors = (forward.q, forward.k, forward.v, launch.d_out, as_bhmd(d_q, layout))
-        with torch.cuda.device_of(q):
-            queries_kernel[forward.grid(settings)](
-                forward.q, forward.k, forward.v, launch.d_out, launch.lse2, launch.delta, d_q,
-                forward.scale, heads, *(x.stride()[:3] for x in tensors), forward.lengths,
-                launch.lse2.shape[2], head_dim, **forward.constants(settings),
-            )
-    return launch.gradients
+    return _in_two_kernels(
+        prepare_backward(d_out, q, k, v, out, lse, d_lse, causal, scale, layout)
+    )
 
 
 def flash_attention_backward_v2(
@@ -113,13 +114,37 @@ def flash_attention_backward_v2(
 ) -> Gradients:
     """v2 of the gradient's ladder: one kernel for all three, with atomic additions to dQ."""
     launch = prepare_backward(d_out, q, k, v, out, lse, d_lse, causal, scale, layout)
+    return _in_one_kernel(launch, _launch_keys)
+
+
+def _in_two_kernels(launch: Backward) -> Gradients:
+    _launch_keys(launch, None)
+    forward = launch.forward
+    if forward.queries:
+        _, heads, _, head_dim = forward.q.shape
+        settings = settings_in(QUERIES, forward.q)
+        d_q = as_bhmd(forward.out, forward.layout)
+        tensors = (forward.q, forward.k, forward.v, launch.d_out, d_q)
+        with torch.cuda.device_of(d_q):
+            queries_kernel[forward.grid(settings)](
+                forward.q, forward.k, forward.v, launch.d_out, launch.lse2, launch.delta, d_q,
+                forward.scale, heads, *(x.stride()[:3] for x in tensors), forward.lengths,
+                launch.lse2.shape[2], head_dim, **forward.constants(settings),
+            )
+    return launch.gradients
+
+
+def _in_one_kernel(
+    launch: Backward, launch_kernel: Callable[[Backward, torch.Tensor], None]
+) -> Gradients:
+    """launch_kernel: adds dQ / scale to a tensor of float32."""
     d_q, *_ = launch.gradients
     sums = torch.zeros(d_q.shape, dtype=torch.float32, device=d_q.device)
-    _launch_keys(launch, sums)
-    if sums.numel():
-        with torch.cuda.device_of(q):
-            scale_kernel[(triton.cdiv(sums.numel(), 4096),)](
-                sums, d_q, launch.forward.scale, sums.numel(), BLOCK=4096, num_warps=8
+    launch_kernel(launch, sums)
+    if n := sums.numel():
+        with torch.cuda.device_of(d_q):
+            scale_kernel[(triton.cdiv(n, 4096),)](
+                sums, d_q, launch.forward.scale, n, BLOCK=4096, num_warps=8
             )
     return launch.gradients
 

@@ -194,26 +194,26 @@ def take(
     S = warpgroup_mma(k, q.permute((1, 0)), zeros, use_acc=False, is_async=True)
     d_out = program.d_out_rows.ring.wait_full(n, [BLOCK_M, D])
     d_P = warpgroup_mma(v, d_out.permute((1, 0)), zeros, use_acc=False, is_async=True)
-    lse2 = program.q_rows.load_numbers(n, NUMBERS)
     S = warpgroup_mma_wait(1, deps=[S])
+    lse2 = program.q_rows.load_numbers(n, NUMBERS)
     P = gl.exp2(S * program.scale_log2 - lse2[None, :])
     if MASKED:
         keys = program.first_key + CONSUMER * ROWS + gl.arange(0, ROWS, gl.SliceLayout(1, S_LAYOUT))
-        visible = (keys < program.seqlen_k)[:, None]
         if program.IS_CAUSAL:
-            last_key = i * BLOCK_M + gl.arange(0, BLOCK_M, NUMBERS) + (
-                program.seqlen_k - program.seqlen_q
-            )
-            visible = visible & (keys[:, None] <= last_key[None, :])
-        P = gl.where(visible, P, 0.0)
-    delta = program.d_out_rows.load_numbers(n, NUMBERS)
+            first_query = i * BLOCK_M + (program.seqlen_k - program.seqlen_q)
+            queries = gl.arange(0, BLOCK_M, NUMBERS)
+            P = gl.where((keys - first_query)[:, None] <= queries[None, :], P, 0.0)
+        if not program.EVEN_N:
+            P = gl.where((keys < program.seqlen_k)[:, None], P, 0.0)
+    P_operand = gl.convert_layout(P.to(dtype), OPERAND)
     d_P = warpgroup_mma_wait(0, deps=[d_P])
+    delta = program.d_out_rows.load_numbers(n, NUMBERS)
     d_S = (P * (d_P - delta[None, :])).to(dtype)
     program.d_s_tiles.index(n % 2 * CONSUMERS + CONSUMER).store(d_S)
     fence_async_shared()  # tensor cores see what the warps have stored
     d_s_full = program.d_s_full.index(n % 2)
     mbarrier.arrive(d_s_full, count=1)
-    d_v = warpgroup_mma(gl.convert_layout(P.to(dtype), OPERAND), d_out, d_v, is_async=True)
+    d_v = warpgroup_mma(P_operand, d_out, d_v, is_async=True)
     d_q = gl.zeros([ROWS, 64], gl.float32, D_Q_LAYOUT)
     d_q = part_of_d_q(program, CONSUMER, CONSUMER, n, d_q, True)
     mbarrier.wait(d_s_full, n // 2 & 1)

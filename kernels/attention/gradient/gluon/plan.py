@@ -27,7 +27,8 @@ def servable(launch: Backward) -> bool:
     own, and rows that begin at multiples of 16 bytes."""
     q, k, v = launch.forward[:3]
     return (
-        available(q)
+        launch.forward.queries > 0
+        and available(q)
         and q.shape[3] in QUERIES
         and describable(q, k, v, launch.d_out)
         and launch.lse2.numel() < 2**31
@@ -35,11 +36,15 @@ def servable(launch: Backward) -> bool:
     )
 
 
-def arguments(launch: Backward, sums: torch.Tensor) -> tuple[tuple[int, ...], dict[str, Any]]:
-    """The grid of a launch of gradient_kernel, and its arguments.
+def launch_gradient(launch: Backward, sums: torch.Tensor) -> None:
+    """Launch gradient_kernel. sums: float32 of q's shape, to which dQ / scale is added."""
+    grid, named = arguments(launch, sums)
+    with torch.cuda.device_of(sums):
+        gradient_kernel[grid](**named, num_warps=4)
 
-    sums: float32 of q's shape, to which dQ / scale is added.
-    """
+
+def arguments(launch: Backward, sums: torch.Tensor) -> tuple[tuple[int, ...], dict[str, Any]]:
+    """The grid of a launch of gradient_kernel, and its arguments."""
     q, k, v, _, _, scale, causal, layout = launch.forward
     (batch, heads, seqlen_q, head_dim), (_, key_heads, seqlen_k, _) = q.shape, k.shape
     rows, keys = [1, 1, QUERIES[head_dim], head_dim], [1, 1, ROWS.value, head_dim]
