@@ -11,7 +11,7 @@ from .constants import Constant
 from .memory import Buffer, Memory, Pending
 from .problems import SimulationError
 from .program import ProgramNames
-from .tensors import Descriptor
+from .tensors import Descriptor, Sums
 from .values import Operand, Pointer, plain
 
 
@@ -66,8 +66,8 @@ class TmaNames(ProgramNames):
         memory = self._program.memory
         places, inside = tensor_desc.places(coord)
         pending = memory.begin("copied out", src, "nobody has waited with tma.store_wait")
-        storage = tensor_desc.sums if added else tensor_desc.storage
-        store = Store(memory, pending, storage, places[inside], inside, added)
+        sums = tensor_desc.sums if added else None
+        store = Store(memory, pending, tensor_desc.storage, places[inside], inside, sums)
         self._program.under_way.stores.append(store)
         self._program.stores.append(store)
         self._program.turns.pause()
@@ -97,8 +97,8 @@ class Store:
     storage: np.ndarray
     places: np.ndarray
     inside: np.ndarray
-    added: bool
-    """Whether it is added to what is there: then `storage` holds sums."""
+    sums: Sums | None
+    """Where it is added, and not written to the storage."""
     values: np.ndarray | None = None
     """What was read from its source."""
     landed: bool = False
@@ -112,8 +112,10 @@ class Store:
     def land(self) -> None:
         """Its data are in the tensor, once."""
         if not self.landed:
-            before = np.nan_to_num(self.storage[self.places]) if self.added else 0
-            self.storage[self.places] = before + self.values
+            if self.sums:
+                self.sums.add(self.places, self.values)
+            else:
+                self.storage[self.places] = self.values
             self.landed = True
 
 

@@ -36,9 +36,9 @@ class Storages:
         """An argument in each storage: its name, and the place of its first element."""
         self._writers: dict[Key, np.ndarray] = {}
         """storage -> for each place the number of the program that changed it, or -1."""
-        self._sums: dict[Key, np.ndarray] = {}
-        """storage -> what atomic additions add to each place: NaN where there was none. Nothing
-        orders them and what reads the place, so they arrive when all programs have ended."""
+        self._sums: dict[Key, Sums] = {}
+        """storage -> what is added to it atomically. Nothing orders that and what reads the place,
+        so it arrives when all programs have ended."""
 
     @contextlib.contextmanager
     def program(self, number: int) -> Iterator[None]:
@@ -65,15 +65,15 @@ class Storages:
     def add_sums(self) -> None:
         """Let what was added arrive. Raises HazardError where a place was written as well."""
         for key, sums in self._sums.items():
-            added, array = ~np.isnan(sums), self._arrays[key][1]
-            both = np.flatnonzero(added & (self._writers.get(key, np.full(sums.shape, -1)) >= 0))
+            array = self._arrays[key][1]
+            both = np.flatnonzero(sums.added & (self._writers.get(key, -1) >= 0))
             if both.size:
                 name, first = self._named[key]
                 raise HazardError(
                     f"{name}[{both[0] - first}] is written and added to in one launch: nothing "
                     "orders the two."
                 )
-            array[added] += sums[added].astype(array.dtype)
+            array += sums.values.astype(array.dtype)
 
     def of(self, tensor: torch.Tensor, name: str) -> np.ndarray:
         """All elements of a tensor's storage, in the order of memory. name: the argument's."""
@@ -116,7 +116,7 @@ class Storages:
             last = first + sum((size - 1) * step for size, step in steps)
             storage = self.of(value.base, name)
             key = (value.base.untyped_storage().data_ptr(), value.base.dtype)
-            sums = self._sums.setdefault(key, np.full(storage.shape, np.nan))
+            sums = self._sums.setdefault(key, Sums.of(storage))
             if last >= storage.size:
                 raise CourseError(f"{name} describes more than its tensor's memory: see its shape.")
             return Descriptor(
@@ -139,13 +139,29 @@ def _dtype(name: str, tensor: torch.Tensor) -> gl.dtype:
 
 
 @dataclass(frozen=True)
+class Sums:
+    """What is added to a storage, and the places to which anything is."""
+
+    values: np.ndarray
+    added: np.ndarray
+
+    @classmethod
+    def of(cls, storage: np.ndarray) -> "Sums":
+        """Nothing yet."""
+        return cls(np.zeros(storage.shape), np.zeros(storage.shape, bool))
+
+    def add(self, places: np.ndarray, values: np.ndarray) -> None:
+        self.values[places] += values
+        self.added[places] = True
+
+
+@dataclass(frozen=True)
 class Descriptor(OnlyKnown):
     """A tensor descriptor."""
 
     name: str
     storage: np.ndarray
-    sums: np.ndarray
-    """What is added to each place of the storage: NaN where nothing is."""
+    sums: "Sums"
     dtype: gl.dtype
     first: int
     shape: list[int]
