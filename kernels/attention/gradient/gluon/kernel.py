@@ -178,31 +178,20 @@ def part_of_d_q(program, CONSUMER: gl.constexpr, of: gl.constexpr, n, d_q, FIRST
 
 
 @gluon.jit
-def start_scores(program, k, n):
-    """Start S = K @ Q.T of the n-th tile of queries, [ROWS, BLOCK_M]."""
-    BLOCK_M: gl.constexpr = program.BLOCK_M
-    LAYOUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_M, 16])
-    q = program.q_rows.ring.wait_full(n, [BLOCK_M, program.D])
-    zeros = gl.zeros([ROWS, BLOCK_M], gl.float32, LAYOUT)
-    return warpgroup_mma(k, q.permute((1, 0)), zeros, use_acc=False, is_async=True)
-
-
-@gluon.jit
 def take(
-    program, CONSUMER: gl.constexpr, k, v, head, i, n, S, d_k, d_v,
-    MASKED: gl.constexpr, LAST: gl.constexpr,
+    program, CONSUMER: gl.constexpr, k, v, head, i, n, d_k, d_v, MASKED: gl.constexpr
 ):
-    """Tile i of the queries of a head, the n-th of all: add to dK, dV and dQ, and start the next
-    tile's S, unless this is the LAST."""
+    """Tile i of the queries of a head, the n-th of all: add to dK, dV and dQ."""
     BLOCK_M: gl.constexpr = program.BLOCK_M
     D: gl.constexpr = program.D
     S_LAYOUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_M, 16])
     D_Q_LAYOUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 16])
     NUMBERS: gl.constexpr = gl.SliceLayout(0, S_LAYOUT)
     OPERAND: gl.constexpr = gl.DotOperandLayout(0, S_LAYOUT, 2)
-    AHEAD: gl.constexpr = 0 if LAST else 1  # products of the next tile under way
     dtype: gl.constexpr = program.q_desc.dtype
     zeros = gl.zeros([ROWS, BLOCK_M], gl.float32, S_LAYOUT)
+    q = program.q_rows.ring.wait_full(n, [BLOCK_M, D])
+    S = warpgroup_mma(k, q.permute((1, 0)), zeros, use_acc=False, is_async=True)
     d_out = program.d_out_rows.ring.wait_full(n, [BLOCK_M, D])
     d_P = warpgroup_mma(v, d_out.permute((1, 0)), zeros, use_acc=False, is_async=True)
     S = warpgroup_mma_wait(1, deps=[S])
@@ -229,13 +218,10 @@ def take(
     d_q = part_of_d_q(program, CONSUMER, CONSUMER, n, d_q, True)
     mbarrier.wait(d_s_full, n // 2 & 1)
     d_q = part_of_d_q(program, CONSUMER, 1 - CONSUMER, n, d_q, False)
-    q = program.q_rows.ring.wait_full(n, [BLOCK_M, D])
     d_k = warpgroup_mma(gl.convert_layout(d_S, OPERAND), q, d_k, is_async=True)
-    if not LAST:
-        S = start_scores(program, k, n + 1)
-    d_v = warpgroup_mma_wait(3 + AHEAD, deps=[d_v])
+    d_v = warpgroup_mma_wait(3, deps=[d_v])
     program.d_out_rows.ring.release(n)
-    d_q = warpgroup_mma_wait(1 + AHEAD, deps=[d_q])
+    d_q = warpgroup_mma_wait(1, deps=[d_q])
     tma.store_wait(0)  # what the buffer held before has left it
     d_q_tile = program.d_q_tiles.index(CONSUMER)
     d_q_tile.reshape([ROWS, 64]).store(d_q)
@@ -246,9 +232,9 @@ def take(
     else:
         row = row + CONSUMER * ROWS
     tma.async_atomic_add(program.d_q_desc, [program.batch, head, row, column], d_q_tile)
-    d_k = warpgroup_mma_wait(AHEAD, deps=[d_k])
+    d_k = warpgroup_mma_wait(0, deps=[d_k])
     program.q_rows.ring.release(n)
-    return S, d_k, d_v
+    return d_k, d_v
 
 
 @gluon.jit
@@ -256,31 +242,22 @@ def consume(program, CONSUMER: gl.constexpr):
     """A consumer, 4 warps: dK and dV of its keys, and its part of dQ."""
     D: gl.constexpr = program.D
     LAYOUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, D, 16])
-    HEADS: gl.constexpr = program.HEADS_PER_KEY_HEAD
     begin, whole, end = program.tiles()
     d_k = gl.zeros([ROWS, D], gl.float32, LAYOUT)
     d_v = gl.zeros([ROWS, D], gl.float32, LAYOUT)
     program.k_ring.wait_full(1 - CONSUMER, [ROWS, D])
     k = program.k_ring.wait_full(CONSUMER, [ROWS, D])
     v = program.v_ring.wait_full(CONSUMER, [ROWS, D])
-    if begin < end:
-        n = 0
-        S = start_scores(program, k, n)
-        for shared in range(HEADS):
-            head = program.key_head * HEADS + shared
-            stop = gl.where(shared == HEADS - 1, end - 1, end)  # the last tile of all comes below
-            if program.IS_CAUSAL or not program.EVEN_N:
-                for i in range(begin, gl.minimum(whole, stop)):
-                    S, d_k, d_v = take(
-                        program, CONSUMER, k, v, head, i, n, S, d_k, d_v, True, False
-                    )
-                    n += 1
-            for i in range(whole, stop):
-                S, d_k, d_v = take(program, CONSUMER, k, v, head, i, n, S, d_k, d_v, False, False)
+    n = 0
+    for shared in range(program.HEADS_PER_KEY_HEAD):
+        head = program.key_head * program.HEADS_PER_KEY_HEAD + shared
+        if program.IS_CAUSAL or not program.EVEN_N:
+            for i in range(begin, whole):
+                d_k, d_v = take(program, CONSUMER, k, v, head, i, n, d_k, d_v, True)
                 n += 1
-        head = program.key_head * HEADS + HEADS - 1
-        MASKED: gl.constexpr = program.IS_CAUSAL or not program.EVEN_N
-        S, d_k, d_v = take(program, CONSUMER, k, v, head, end - 1, n, S, d_k, d_v, MASKED, True)
+        for i in range(whole, end):
+            d_k, d_v = take(program, CONSUMER, k, v, head, i, n, d_k, d_v, False)
+            n += 1
 
     # Both leave through V's own tile, which nobody reads any more.
     at = [program.batch, program.key_head, program.first_key + CONSUMER * ROWS, 0]
