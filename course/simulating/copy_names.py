@@ -112,10 +112,10 @@ class Store:
     def land(self) -> None:
         """Its data are in the tensor, once."""
         if not self.landed:
-            if self.sums:
-                self.sums.add(self.places, self.values)
-            else:
+            if self.sums is None:
                 self.storage[self.places] = self.values
+            elif self.values is not None:
+                self.sums.add(self.places, self.values)
             self.landed = True
 
 

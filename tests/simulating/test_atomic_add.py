@@ -5,10 +5,15 @@ import torch
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, tma
+from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
 from course.simulating.api import simulate
 from course.simulating.problems import HazardError
-from tests.simulating.kernels import descriptor
+
+
+def descriptor(tensor):
+    layout = gl.NVMMASharedLayout.get_default_for([16, 32], gl.float32)
+    return TensorDescriptor(tensor, [*tensor.shape], [*tensor.stride()], [16, 32], layout)
 
 
 @gluon.jit
@@ -32,7 +37,7 @@ def add_kernel(out_desc, FAULT: gl.constexpr):
 def test_what_programs_add_to_one_place_is_summed():
     out = torch.arange(70 * 32).reshape(70, 32).float()
     before = out.clone()
-    simulate(add_kernel, (4,), descriptor(out, [16, 32]), "none")
+    simulate(add_kernel, (4,), descriptor(out), "none")
     assert torch.equal(out[:16], before[:16] + 4 * (1 + 2))
     assert torch.equal(out[16:], before[16:] + 3)  # the last program's tile reaches past the end
 
@@ -48,12 +53,12 @@ def test_what_programs_add_to_one_place_is_summed():
 def test_a_fault_is_named(fault, says):
     out = torch.zeros(64, 32)
     with pytest.raises(HazardError, match=says):
-        simulate(add_kernel, (2,), descriptor(out, [16, 32]), fault)
+        simulate(add_kernel, (2,), descriptor(out), fault)
 
 
 def test_a_nan_that_is_added_stays():
     out = torch.zeros(64, 32)
     out[3, 5] = float("nan")
-    simulate(add_kernel, (1,), descriptor(out, [16, 32]), "none")
+    simulate(add_kernel, (1,), descriptor(out), "none")
     assert out[3, 5].isnan()
     assert out.isnan().sum() == 1

@@ -69,7 +69,8 @@ def keys_kernel(
     (stride_qb, stride_qh, stride_qm), (stride_kb, stride_kh, stride_kn) = stride_q, stride_k
     (stride_vb, stride_vh, stride_vn), (stride_ob, stride_oh, stride_om) = stride_v, stride_do
     (stride_dqb, stride_dqh, stride_dqm) = stride_dq
-    (stride_dkb, stride_dkh, stride_dkn), (stride_dvb, stride_dvh, stride_dvn) = stride_dk, stride_dv
+    (stride_dkb, stride_dkh, stride_dkn) = stride_dk
+    (stride_dvb, stride_dvh, stride_dvn) = stride_dv
     seqlen_q, seqlen_k = lengths
     # Under a causal mask most queries see the first keys: they begin first.
     first_key = tl.program_id(axis=0) * BLOCK_N

@@ -1,7 +1,7 @@
 """The gradient of attention for compute capability 9.0, in Gluon: a warp that copies, beside two
 warp groups that compute.
 
-A program owns KEYS = 128 keys of a head, and goes through the queries that see them. Each of its two
+A program owns 128 keys of a head, and goes through the queries that see them. Each of its two
 consumers owns 64 of the keys: their rows of S and dS, transposed, and their dK and dV. The dQ of a
 tile of queries is a sum over all 128 keys, so each consumer computes half of it, from both halves
 of dS, which they hand to each other in shared memory:
