@@ -44,10 +44,11 @@ def prepare_backward(
     forward = prepare(row_sums_kernel, q, k, v, causal, scale, layout)
     check_tensors(NAME, d_out=d_out, out=out, lse=lse)
     check_same(NAME, q=q, d_out=d_out, out=out)
-    check_same(NAME, lse_of_q=forward.lse, lse=lse)
-    if d_lse is not None:
-        check_same(NAME, lse=lse, d_lse=d_lse)
-        d_lse = as_stored(d_lse).contiguous()
+    for name, numbers in (("lse", lse), ("d_lse", d_lse)):
+        if numbers is not None:
+            _check_numbers(name, numbers, forward.lse)
+    lse = as_stored(lse).contiguous()
+    d_lse = None if d_lse is None else as_stored(d_lse).contiguous()
     d_out, out = (as_bhmd(_rows(x), layout) for x in (d_out, out))
     batch, heads, seqlen_q, head_dim = forward.q.shape
     padded = triton.cdiv(seqlen_q, MULTIPLE) * MULTIPLE
@@ -57,9 +58,9 @@ def prepare_backward(
         block_m = min(4096 // forward.block_headdim, MULTIPLE)
         with torch.cuda.device_of(q):
             row_sums_kernel[(padded // block_m, heads, batch)](
-                d_out, out, as_stored(lse).contiguous(), lse if d_lse is None else d_lse,
-                lse2, delta, heads, d_out.stride()[:3], out.stride()[:3], seqlen_q, padded,
-                head_dim, HAS_D_LSE=d_lse is not None, BLOCK_HEADDIM=forward.block_headdim,
+                d_out, out, lse, lse if d_lse is None else d_lse, lse2, delta, heads,
+                d_out.stride()[:3], out.stride()[:3], seqlen_q, padded, head_dim,
+                HAS_D_LSE=d_lse is not None, BLOCK_HEADDIM=forward.block_headdim,
                 BLOCK_M=block_m, num_warps=4,
             )
     return Backward(forward, d_out, d_k, d_v, lse2, delta)
@@ -69,3 +70,12 @@ def _rows(x: torch.Tensor) -> torch.Tensor:
     """x in rows without gaps: a sum's gradient is one number, expanded to any shape."""
     x = as_stored(x)
     return x if x.stride(-1) == 1 else x.contiguous()
+
+
+def _check_numbers(name: str, x: torch.Tensor, like: torch.Tensor) -> None:
+    """Raise ValueError where x is not one number for each query."""
+    if (x.shape, x.dtype, x.device) != (like.shape, like.dtype, like.device):
+        raise ValueError(
+            f"{NAME}: {name} has shape {tuple(x.shape)} and is {x.dtype} on {x.device}; it must "
+            f"have shape {tuple(like.shape)} and be {like.dtype} on {like.device}."
+        )
