@@ -7,7 +7,7 @@ import re
 import pytest
 import torch
 
-from course import DEVICE, MODE
+from course import MODE
 from kernels import attention
 from kernels.attention import attention_operator, flash_attention
 from kernels.attention.gradient import (
@@ -47,9 +47,7 @@ def assert_close(gradients, expected, dtype):
     for ours, theirs in zip(gradients, expected, strict=True):
         assert ours.dtype == dtype
         largest = max(1.0, float(theirs.abs().max())) if theirs.numel() else 1.0
-        torch.testing.assert_close(
-            ours.double(), theirs, rtol=4 * close, atol=close * largest
-        )
+        torch.testing.assert_close(ours.double(), theirs, rtol=4 * close, atol=close * largest)
 
 
 def assert_right(version, q, k, v, **options):
@@ -247,9 +245,7 @@ def test_deterministic_gradients_have_the_same_bits_each_time(causal):
     out, lse = flash_attention(q, k, v, causal, return_lse=True)
     first = flash_attention_backward(d_out, q, k, v, out, lse, None, causal, deterministic=True)
     for _ in range(20):
-        again = flash_attention_backward(
-            d_out, q, k, v, out, lse, None, causal, deterministic=True
-        )
+        again = flash_attention_backward(d_out, q, k, v, out, lse, None, causal, deterministic=True)
         assert all(map(torch.equal, first, again))
 
 

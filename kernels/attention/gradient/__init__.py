@@ -28,15 +28,19 @@ delta.
 dQ is what all programs add to. For B x H heads, M queries, N keys and head dimension D a product
 takes 2 * B * H * M * N * D operations, half under a causal mask. The ladder:
 
-    v1  flash_attention_backward_v1  dQ by a kernel of its own,     7 products; the same bits each
-                                     with a loop over the keys      time; 8 * B * H * M bytes more
+    v1  flash_attention_backward_v1  dQ by a kernel of its own,     7 products, or 8 with more than
+                                     with a loop over the keys      128 dimensions; the same bits
+                                                                    each time; 8 * B * H * M bytes
     v2  flash_attention_backward_v2  dQ by atomic additions in      5 products; as v1, and
-                                     memory, rounded afterwards     4 * B * H * M * D bytes more
-        flash_attention_backward     on compute capability 9.0 the kernel in Gluon, where it takes
-                                     the inputs; elsewhere v2; v1 where the same bits are asked for
+                                     memory, rounded afterwards     4 * B * H * M * D bytes
+        flash_attention_backward     on compute capability 9.0 the kernel in Gluon, which adds to dQ
+                                     as v2 does, where it takes the inputs and may; elsewhere v1
 
-What is more is memory beyond the gradients, and is freed at the end. The forward pass keeps q, k,
-v, out and lse, of which lse is all that a call without gradient does not return: 4 * B * H * M.
+On an H200 v1 is faster than v2: in `tl` the products of one tile wait for each other, and its dQ
+for the additions, while v1's two loops are short. The kernel in Gluon says itself what waits for
+what, and is faster than both. The bytes are memory beyond the gradients, freed at the end. The
+forward pass keeps q, k, v, out and lse, of which lse is all that a call without gradient does not
+return: 4 * B * H * M.
 
 Heads that share keys: the program of a tile of keys goes through the queries of all of them, so dK
 and dV are sums in registers. dK, dV and dQ are added up in float32; P and dS are rounded to the
@@ -53,9 +57,10 @@ import torch
 import triton
 
 from kernels.attention.gradient.inputs import Backward, Gradients, prepare_backward
-from kernels.attention.gradient.settings import KEYS, QUERIES, settings_in
+from kernels.attention.gradient.settings import APART, KEYS, MOST_TOGETHER, QUERIES, settings_in
 from kernels.attention.gradient.tl import keys_kernel, queries_kernel, scale_kernel
 from kernels.attention.inputs import as_bhmd
+from kernels.attention.settings import Settings
 
 try:
     from kernels.attention.gradient.gluon import plan as hopper
@@ -81,18 +86,16 @@ def flash_attention_backward(
     q, k, v, causal, scale, layout: as `flash_attention` was given them. out, lse: as it returned
         them.
     d_lse: the upstream gradient of lse, float32 [batch, heads, M]; 0 where it is None.
-    deterministic: the same bits each time, as v1 gives them. The fastest way adds to dQ in the
-        order in which programs come, and 7 products in place of 5 take longer.
+    deterministic: the same bits each time, as v1 gives them everywhere. The kernel in Gluon adds to
+        dQ in the order in which programs come.
 
     Raises TypeError for a non-tensor; ValueError where shapes, dtypes, devices or strides do not
     fit.
     """
     launch = prepare_backward(d_out, q, k, v, out, lse, d_lse, causal, scale, layout)
-    if deterministic:
+    if hopper is None or deterministic or not hopper.servable(launch):
         return _in_two_kernels(launch)
-    if hopper is not None and hopper.servable(launch):
-        return _in_one_kernel(launch, hopper.launch_gradient)
-    return _in_one_kernel(launch, _launch_keys)
+    return _in_one_kernel(launch, hopper.launch_gradient)
 
 
 def flash_attention_backward_v1(
@@ -114,11 +117,16 @@ def flash_attention_backward_v2(
 ) -> Gradients:
     """v2 of the gradient's ladder: one kernel for all three, with atomic additions to dQ."""
     launch = prepare_backward(d_out, q, k, v, out, lse, d_lse, causal, scale, layout)
-    return _in_one_kernel(launch, _launch_keys)
+    return _in_one_kernel(launch, _launch_together)
 
 
 def _in_two_kernels(launch: Backward) -> Gradients:
-    _launch_keys(launch, None)
+    if launch.forward.q.shape[3] <= MOST_TOGETHER:
+        _launch_keys(launch, settings_in(KEYS, launch.forward.q))
+    else:
+        apart = settings_in(APART, launch.forward.q)
+        _launch_keys(launch, apart, d_v=False)
+        _launch_keys(launch, apart, d_k=False)
     forward = launch.forward
     if forward.queries:
         _, heads, _, head_dim = forward.q.shape
@@ -149,21 +157,28 @@ def _in_one_kernel(
     return launch.gradients
 
 
-def _launch_keys(launch: Backward, sums: torch.Tensor | None) -> None:
-    """Launch keys_kernel. sums: the float32 tensor that dQ is added to, where it is."""
-    forward, d_k, d_v = launch.forward, launch.d_k, launch.d_v
-    if not d_k.numel():
+def _launch_together(launch: Backward, sums: torch.Tensor) -> None:
+    """Launch keys_kernel for dK and dV, and dQ / scale added to sums."""
+    _launch_keys(launch, settings_in(KEYS, launch.forward.q), sums)
+
+
+def _launch_keys(
+    launch: Backward, settings: Settings, sums: torch.Tensor | None = None,
+    d_k: bool = True, d_v: bool = True,
+) -> None:
+    """Launch keys_kernel for dK, dV or both. sums: the tensor that dQ / scale is added to."""
+    forward = launch.forward
+    if not launch.d_k.numel():
         return
     batch, key_heads, seqlen_k, head_dim = forward.k.shape
-    settings = settings_in(KEYS, forward.q)
     d_q = forward.out if sums is None else sums
-    d_q, d_k, d_v = (as_bhmd(x, forward.layout) for x in (d_q, d_k, d_v))
-    tensors = (forward.q, forward.k, forward.v, launch.d_out, d_q, d_k, d_v)
+    outputs = [as_bhmd(x, forward.layout) for x in (d_q, launch.d_k, launch.d_v)]
+    tensors = (forward.q, forward.k, forward.v, launch.d_out, *outputs)
     grid = (triton.cdiv(seqlen_k, settings.block_n), key_heads, batch)
-    with torch.cuda.device_of(d_k):
+    with torch.cuda.device_of(launch.d_k):
         keys_kernel[grid](
-            forward.q, forward.k, forward.v, launch.d_out, launch.lse2, launch.delta,
-            d_q, d_k, d_v, forward.scale, forward.q.shape[1], *(x.stride()[:3] for x in tensors),
+            forward.q, forward.k, forward.v, launch.d_out, launch.lse2, launch.delta, *outputs,
+            forward.scale, forward.q.shape[1], *(x.stride()[:3] for x in tensors),
             forward.lengths, launch.lse2.shape[2], head_dim,
-            ADD_D_Q=sums is not None, **forward.constants(settings),
+            D_K=d_k, D_V=d_v, ADD_D_Q=sums is not None, **forward.constants(settings),
         )

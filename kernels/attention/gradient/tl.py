@@ -59,12 +59,14 @@ def keys_kernel(
     lengths, padded, head_dim,
     EVEN_M: tl.constexpr, EVEN_N: tl.constexpr, EVEN_HEADDIM: tl.constexpr, IS_CAUSAL: tl.constexpr,
     BLOCK_HEADDIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-    HEADS_PER_KEY_HEAD: tl.constexpr, ADD_D_Q: tl.constexpr,
+    HEADS_PER_KEY_HEAD: tl.constexpr,
+    D_K: tl.constexpr, D_V: tl.constexpr, ADD_D_Q: tl.constexpr,
 ):
     """Program (j, h, b) computes dK and dV of BLOCK_N keys of key head h of batch b.
 
     lse2, delta: see row_sums_kernel.
-    d_q: with ADD_D_Q, a float32 tensor of q's shape to which dQ / scale is added, 0 before.
+    D_K, D_V: whether to compute dK and dV. Both of 256 dimensions would not fit the registers.
+    ADD_D_Q: with D_K, whether to add dQ / scale to d_q, a float32 tensor of q's shape, 0 before.
     """
     (stride_qb, stride_qh, stride_qm), (stride_kb, stride_kh, stride_kn) = stride_q, stride_k
     (stride_vb, stride_vh, stride_vn), (stride_ob, stride_oh, stride_om) = stride_v, stride_do
@@ -122,21 +124,25 @@ def keys_kernel(
                         visible = visible & (first_key + cols[:, None] <= last_key[None, :])
                     P = tl.where(visible, P, 0.0)
                 d_out = tl.load(d_out_start + at[:, None] * stride_om, mask=q_mask, other=0.0)
-                d_v = tl.dot(P.to(d_out.dtype), d_out, d_v)
-                d_P = tl.dot(v, d_out.T)  # [BLOCK_N, BLOCK_M]
-                delta = tl.load(delta_ptr + sums_start + at)  # [BLOCK_M]
-                d_S = (P * (d_P - delta[None, :])).to(q.dtype)
-                d_k = tl.dot(d_S, q, d_k)
+                if D_V:
+                    d_v = tl.dot(P.to(d_out.dtype), d_out, d_v)
+                if D_K:
+                    d_P = tl.dot(v, d_out.T)  # [BLOCK_N, BLOCK_M]
+                    delta = tl.load(delta_ptr + sums_start + at)  # [BLOCK_M]
+                    d_S = (P * (d_P - delta[None, :])).to(q.dtype)
+                    d_k = tl.dot(d_S, q, d_k)
                 if ADD_D_Q:
                     d_q = tl.dot(d_S.T, k)  # [BLOCK_M, BLOCK_HEADDIM]
                     d_q_ptrs = d_q_start + at[:, None] * stride_dqm
                     tl.atomic_add(d_q_ptrs, d_q, mask=q_mask, sem="relaxed")
 
-    d_k_ptrs = d_k_ptr + batch * stride_dkb + key_head * stride_dkh + keys * stride_dkn
-    d_v_ptrs = d_v_ptr + batch * stride_dvb + key_head * stride_dvh + keys * stride_dvn
-    d_k = (d_k * scale).to(d_k_ptr.dtype.element_ty)
-    tl.store(d_k_ptrs + dims[None, :], d_k, mask=tile_mask)
-    tl.store(d_v_ptrs + dims[None, :], d_v.to(d_v_ptr.dtype.element_ty), mask=tile_mask)
+    if D_K:
+        d_k_ptrs = d_k_ptr + batch * stride_dkb + key_head * stride_dkh + keys * stride_dkn
+        d_k = (d_k * scale).to(d_k_ptr.dtype.element_ty)
+        tl.store(d_k_ptrs + dims[None, :], d_k, mask=tile_mask)
+    if D_V:
+        d_v_ptrs = d_v_ptr + batch * stride_dvb + key_head * stride_dvh + keys * stride_dvn
+        tl.store(d_v_ptrs + dims[None, :], d_v.to(d_v_ptr.dtype.element_ty), mask=tile_mask)
 
 
 @triton.jit(do_not_specialize=["nheads"])

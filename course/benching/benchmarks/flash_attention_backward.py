@@ -1,0 +1,150 @@
+"""Attention's gradient: right against torch in float64; fast against torch's flash and cuDNN
+backends, each with a forward pass that was run before."""
+
+import itertools
+from collections.abc import Callable
+from functools import partial
+from typing import cast
+
+import torch
+from torch.nn.attention import SDPBackend
+
+from course.benching.benchmarks import Function, Operation, Study
+from course.benching.benchmarks.flash_attention import STUDIES, TOKENS, WIDTH, by_torch
+from course.benching.series import text_of
+from course.verifying.inputs import Case, Input
+from kernels.attention import flash_attention
+from kernels.attention.gradient import (
+    flash_attention_backward,
+    flash_attention_backward_v1,
+    flash_attention_backward_v2,
+)
+
+Gradients = tuple[torch.Tensor, ...]
+
+
+def _joined(gradients: Gradients) -> torch.Tensor:
+    """dQ, dK and dV as the rows of one matrix: `verify` compares one tensor."""
+    return torch.cat([each.reshape(-1, each.shape[-1]) for each in gradients])
+
+
+def _verified(
+    version: Callable[..., Gradients], d_out: torch.Tensor, q: torch.Tensor, k: torch.Tensor,
+    v: torch.Tensor, causal: int,
+) -> torch.Tensor:  # fmt: skip
+    out, lse = flash_attention(q, k, v, bool(causal), return_lse=True)
+    return _joined(version(d_out, q, k, v, out, lse, causal=bool(causal)))
+
+
+def planned(
+    d_out: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: int = 0
+) -> torch.Tensor:
+    """The gradient that the operator takes."""
+    return _verified(flash_attention_backward, d_out, q, k, v, causal)
+
+
+def v1(
+    d_out: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: int = 0
+) -> torch.Tensor:
+    """v1 of the ladder."""
+    return _verified(flash_attention_backward_v1, d_out, q, k, v, causal)
+
+
+def v2(
+    d_out: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: int = 0
+) -> torch.Tensor:
+    """v2 of the ladder."""
+    return _verified(flash_attention_backward_v2, d_out, q, k, v, causal)
+
+
+def reference(
+    d_out: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: int = 0
+) -> torch.Tensor:
+    """The gradients by PyTorch's autograd; 0 where a query sees no key."""
+    with torch.enable_grad():
+        leaves = [x.detach().requires_grad_() for x in (q, k, v)]
+        shared = q.shape[1] // k.shape[1]
+        keys, values = (x.repeat_interleave(shared, dim=1) for x in leaves[1:])
+        scores = leaves[0] @ keys.mT * q.shape[-1] ** -0.5
+        every = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device)
+        hidden = every.triu(k.shape[2] - q.shape[2] + 1) if causal else ~every
+        # A finite number: a row of -inf has a softmax of NaN, whose gradient no mask undoes.
+        scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)
+        out = torch.softmax(scores, -1).masked_fill(hidden, 0) @ values
+        return _joined(torch.autograd.grad(out, leaves, d_out))
+
+
+def _cases() -> list[Case]:
+    def case(
+        batch: int, key_heads: int, queries: int, keys: int, head_dim: int, dtype: torch.dtype,
+        causal: int,
+    ) -> Case:  # fmt: skip
+        q = Input((batch, 4, queries, head_dim), dtype)
+        k = Input((batch, key_heads, keys, head_dim), dtype)
+        return Case((q, q, k, k), seed=queries, scalars=(causal,))
+
+    shared_keys = ((1, 1, 16), (65, 130, 64), (130, 65, 40), (33, 63, 128), (20, 70, 256))
+    large = ((500, 1025, 64), (512, 512, 128), (256, 320, 256))
+    cases = []
+    for dtype, causal in itertools.product((torch.float16, torch.bfloat16), (0, 1)):
+        cases += [case(1, 2, *sizes, dtype, causal) for sizes in shared_keys]
+        cases += [case(2, 4, *sizes, dtype, causal) for sizes in large]
+    return cases
+
+
+def _by_torch(backend: SDPBackend, causal: bool) -> Function:
+    """The backward pass of torch's attention alone: its forward pass is run once, before."""
+    kept: list[torch.Tensor] = []
+
+    def backward(d_out: torch.Tensor, *inputs: torch.Tensor) -> Gradients:
+        if not kept:
+            leaves = [x.detach().requires_grad_() for x in inputs[:3]]
+            kept.extend([by_torch(backend, causal)(*leaves), *leaves])
+        out, *leaves = kept
+        return torch.autograd.grad(out, leaves, d_out, retain_graph=True)
+
+    return cast(Function, backward)
+
+
+def _study(head_dim: int, causal: bool, dtype: torch.dtype) -> Study:
+    def make(length: int) -> tuple[torch.Tensor, ...]:
+        shape = (TOKENS // length, WIDTH // head_dim, length, head_dim)
+        d_out, q, k, v = (torch.randn(shape, dtype=dtype, device="cuda") for _ in range(4))
+        out, lse = flash_attention(q, k, v, causal, return_lse=True)
+        return d_out, q, k, v, out, lse
+
+    def ours(version: Callable[..., Gradients]) -> Callable[[int], Function]:
+        return lambda length: cast(Function, partial(version, causal=causal))
+
+    def torchs(backend: SDPBackend) -> Callable[[int], Function]:
+        return lambda length: _by_torch(backend, causal)
+
+    masked = "_causal" * causal
+    rounded = "" if dtype == torch.float16 else f"_{text_of(dtype)}"
+    return Study(
+        name=f"flash_attention_backward_{head_dim}{masked}{rounded}",
+        x_name="length",
+        xs=[2**k for k in range(9, 15)],
+        make=make,
+        # d_out, q, k, v, out and lse are read once; dQ, dK and dV are written once.
+        bytes=lambda d_out, q, k, v, out, lse: 8 * q.nbytes + lse.nbytes,
+        # 5 products, each of 2 * B * H * N * N * D
+        operations=lambda d_out, q, *_: 10 * TOKENS * q.shape[2] * WIDTH // (2 if causal else 1),
+        series={
+            "flash_attention_backward": ours(flash_attention_backward),
+            "flash_attention_backward_v1": ours(flash_attention_backward_v1),
+            "flash_attention_backward_v2": ours(flash_attention_backward_v2),
+            "torch, flash": torchs(SDPBackend.FLASH_ATTENTION),
+            "torch, cuDNN": torchs(SDPBackend.CUDNN_ATTENTION),
+        },
+    )
+
+
+OPERATION = Operation(
+    name="flash_attention_backward",
+    ladder={version.__name__: version for version in (v1, v2, planned)},
+    reference=reference,
+    cases=_cases(),
+    absolute=5e-3,  # P and dS are rounded to the dtype, and their products cancel
+    studies=[_study(*which) for which in STUDIES],
+)
