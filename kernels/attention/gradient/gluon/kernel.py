@@ -54,41 +54,13 @@ from triton.language.core import _aggregate as aggregate
 
 from kernels.attention.gluon.ring import Ring, make_ring
 from kernels.attention.gluon.schedule import Schedule
+from kernels.attention.gradient.gluon.rows import SIZES, Keys, Rows, copy_rows, make_rows
 
 ROWS = gl.constexpr(64)
 """Keys of a consumer: the rows of a warp group's products."""
 CONSUMERS = gl.constexpr(2)
-
-
-@aggregate
-class Rows:
-    """A ring of tiles of queries, each with a number for each query. One barrier stands for both.
-    """
-
-    ring: Ring
-    numbers: gl.shared_memory_descriptor  # float32 [SLOTS, BLOCK_M]
-
-    @gluon.jit
-    def copy(self, desc, numbers_desc, coordinates, number, n):
-        """Start to copy tile n, when its slot is empty. number: where its numbers begin."""
-        slot = n % self.ring.SLOTS
-        full = self.ring.full.index(slot)
-        self.ring.wait_empty(n)
-        mbarrier.expect(full, desc.nbytes_per_cta + numbers_desc.nbytes_per_cta)
-        tma.async_load(desc, coordinates, full, self.ring.slots.index(slot))
-        tma.async_load(numbers_desc, [number], full, self.numbers.index(slot))
-
-    @gluon.jit
-    def load_numbers(self, n, LAYOUT: gl.constexpr):
-        return self.numbers.index(n % self.ring.SLOTS).load(LAYOUT)
-
-
-@gluon.jit
-def make_rows(desc, numbers_desc, SLOTS: gl.constexpr):
-    numbers = gl.allocate_shared_memory(
-        gl.float32, [SLOTS] + numbers_desc.block_shape, numbers_desc.layout
-    )
-    return Rows(make_ring(desc, SLOTS, CONSUMERS), numbers)
+SLOTS = gl.constexpr(2)
+"""Tiles of Q, and of dO, in shared memory."""
 
 
 @aggregate
@@ -111,58 +83,24 @@ class Program:
     d_s_tiles: gl.shared_memory_descriptor  # [2 * CONSUMERS, ROWS, BLOCK_M]
     d_s_full: gl.shared_memory_descriptor  # a mbarrier for each of the two pairs
     d_q_tiles: gl.shared_memory_descriptor  # float32 [CONSUMERS, 1, 1, ROWS, 64]
-    batch: gl.tensor
-    key_head: gl.tensor
-    first_key: gl.tensor
-    nheads: gl.tensor
-    seqlen_q: gl.tensor
-    seqlen_k: gl.tensor
-    padded: gl.tensor
+    keys: Keys
     scale: gl.tensor
     scale_log2: gl.tensor
-    IS_CAUSAL: gl.constexpr
-    EVEN_N: gl.constexpr
-    HEADS_PER_KEY_HEAD: gl.constexpr
-    BLOCK_M: gl.constexpr
     D: gl.constexpr
-
-    @gluon.jit
-    def tiles(self):
-        """The first tile of queries that sees any of the keys, the first that sees all of them, and
-        the number of tiles."""
-        KEYS: gl.constexpr = ROWS * CONSUMERS
-        n = gl.cdiv(self.seqlen_q, self.BLOCK_M)
-        begin, whole = 0, 0
-        if self.IS_CAUSAL:  # key n is seen by the queries from n - (seqlen_k - seqlen_q) on
-            first_query = self.first_key - (self.seqlen_k - self.seqlen_q)
-            begin = gl.minimum(gl.maximum(first_query, 0) // self.BLOCK_M, n)
-            whole = gl.minimum(gl.cdiv(gl.maximum(first_query + KEYS - 1, 0), self.BLOCK_M), n)
-        if not self.EVEN_N:
-            whole = gl.where(self.first_key + KEYS > self.seqlen_k, n, whole)
-        return begin, whole, n
 
 
 @gluon.jit
 def produce(program):
     """The producer warp: start every copy, in the order in which the consumers need them."""
-    batch = program.batch
-    begin, _, n = program.tiles()
+    keys = program.keys
     for consumer in gl.static_range(CONSUMERS):
-        at = [batch, program.key_head, program.first_key + consumer * ROWS, 0]
+        at = [keys.batch, keys.key_head, keys.first_key + consumer * ROWS, 0]
         program.k_ring.copy(program.k_desc, at, consumer)
         program.v_ring.copy(program.v_desc, at, consumer)
-    count = 0
-    for shared in range(program.HEADS_PER_KEY_HEAD):
-        head = program.key_head * program.HEADS_PER_KEY_HEAD + shared
-        numbers = (batch * program.nheads + head) * program.padded
-        for i in range(begin, n):
-            query = i * program.BLOCK_M
-            at = [batch, head, query, 0]
-            program.q_rows.copy(program.q_desc, program.lse2_desc, at, numbers + query, count)
-            program.d_out_rows.copy(
-                program.d_out_desc, program.delta_desc, at, numbers + query, count
-            )
-            count += 1
+    copy_rows(
+        keys, program.q_rows, program.d_out_rows, program.q_desc, program.lse2_desc,
+        program.d_out_desc, program.delta_desc,
+    )
 
 
 @gluon.jit
@@ -182,7 +120,8 @@ def take(
     program, CONSUMER: gl.constexpr, k, v, head, i, n, d_k, d_v, MASKED: gl.constexpr
 ):
     """Tile i of the queries of a head, the n-th of all: add to dK, dV and dQ."""
-    BLOCK_M: gl.constexpr = program.BLOCK_M
+    keys = program.keys
+    BLOCK_M: gl.constexpr = keys.BLOCK_M
     D: gl.constexpr = program.D
     S_LAYOUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_M, 16])
     D_Q_LAYOUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 16])
@@ -198,13 +137,7 @@ def take(
     lse2 = program.q_rows.load_numbers(n, NUMBERS)
     P = gl.exp2(S * program.scale_log2 - lse2[None, :])
     if MASKED:
-        keys = program.first_key + CONSUMER * ROWS + gl.arange(0, ROWS, gl.SliceLayout(1, S_LAYOUT))
-        if program.IS_CAUSAL:
-            first_query = i * BLOCK_M + (program.seqlen_k - program.seqlen_q)
-            queries = gl.arange(0, BLOCK_M, NUMBERS)
-            P = gl.where((keys - first_query)[:, None] <= queries[None, :], P, 0.0)
-        if not program.EVEN_N:
-            P = gl.where((keys < program.seqlen_k)[:, None], P, 0.0)
+        P = keys.hide(P, CONSUMER * ROWS, i)
     P_operand = gl.convert_layout(P.to(dtype), OPERAND)
     d_P = warpgroup_mma_wait(0, deps=[d_P])
     delta = program.d_out_rows.load_numbers(n, NUMBERS)
@@ -231,7 +164,7 @@ def take(
         column = CONSUMER * 64
     else:
         row = row + CONSUMER * ROWS
-    tma.async_atomic_add(program.d_q_desc, [program.batch, head, row, column], d_q_tile)
+    tma.async_atomic_add(program.d_q_desc, [keys.batch, head, row, column], d_q_tile)
     d_k = warpgroup_mma_wait(0, deps=[d_k])
     program.q_rows.ring.release(n)
     return d_k, d_v
@@ -242,16 +175,17 @@ def consume(program, CONSUMER: gl.constexpr):
     """A consumer, 4 warps: dK and dV of its keys, and its part of dQ."""
     D: gl.constexpr = program.D
     LAYOUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, D, 16])
-    begin, whole, end = program.tiles()
+    keys = program.keys
+    begin, whole, end = keys.tiles()
     d_k = gl.zeros([ROWS, D], gl.float32, LAYOUT)
     d_v = gl.zeros([ROWS, D], gl.float32, LAYOUT)
     program.k_ring.wait_full(1 - CONSUMER, [ROWS, D])
     k = program.k_ring.wait_full(CONSUMER, [ROWS, D])
     v = program.v_ring.wait_full(CONSUMER, [ROWS, D])
     n = 0
-    for shared in range(program.HEADS_PER_KEY_HEAD):
-        head = program.key_head * program.HEADS_PER_KEY_HEAD + shared
-        if program.IS_CAUSAL or not program.EVEN_N:
+    for shared in range(keys.HEADS_PER_KEY_HEAD):
+        head = keys.head(shared)
+        if keys.IS_CAUSAL or not keys.EVEN_N:
             for i in range(begin, whole):
                 d_k, d_v = take(program, CONSUMER, k, v, head, i, n, d_k, d_v, True)
                 n += 1
@@ -260,7 +194,7 @@ def consume(program, CONSUMER: gl.constexpr):
             n += 1
 
     # Both leave through V's own tile, which nobody reads any more.
-    at = [program.batch, program.key_head, program.first_key + CONSUMER * ROWS, 0]
+    at = [keys.batch, keys.key_head, keys.first_key + CONSUMER * ROWS, 0]
     out_tile = program.v_ring.slots.index(CONSUMER)
     v.store(d_v.to(v.dtype))
     fence_async_shared()
@@ -272,16 +206,11 @@ def consume(program, CONSUMER: gl.constexpr):
     tma.store_wait(0)  # shared memory is another program's once this one has ended
 
 
-SIZES = ["seqlen_q", "seqlen_k", "padded", "nheads", "pairs", "heads_in_l2"]
-"""Arguments that are never constants: see kernels/attention/gluon/schedule.py."""
-
-
 @gluon.jit(do_not_specialize=SIZES)
 def gradient_kernel(
     q_desc, k_desc, v_desc, d_out_desc, lse2_desc, delta_desc, d_q_desc, d_k_desc, d_v_desc,
     seqlen_q, seqlen_k, padded, nheads, pairs, heads_in_l2, scale, scale_log2,
     IS_CAUSAL: gl.constexpr, EVEN_N: gl.constexpr, HEADS_PER_KEY_HEAD: gl.constexpr,
-    SLOTS: gl.constexpr,
 ):
     """Program p computes dK and dV of 128 keys, and adds what they give to dQ.
 
@@ -293,7 +222,6 @@ def gradient_kernel(
         added to it.
     pairs: key heads of all batches. heads_in_l2: so many of them come side by side.
     EVEN_N: whether 128 divides seqlen_k.
-    SLOTS: tiles of queries in shared memory.
     """
     BLOCK_M: gl.constexpr = q_desc.block_shape[2]
     D: gl.constexpr = q_desc.block_shape[3]
@@ -303,8 +231,12 @@ def gradient_kernel(
         ROWS * CONSUMERS, BLOCK_M, 1, IS_CAUSAL, False,
     )
     batch, key_head, first_key = schedule.tile(gl.program_id(0))
-    q_rows = make_rows(q_desc, lse2_desc, SLOTS)
-    d_out_rows = make_rows(d_out_desc, delta_desc, SLOTS)
+    keys = Keys(
+        batch, key_head, first_key, nheads, seqlen_q, seqlen_k, padded,
+        IS_CAUSAL, EVEN_N, HEADS_PER_KEY_HEAD, BLOCK_M, ROWS * CONSUMERS,
+    )
+    q_rows = make_rows(q_desc, lse2_desc, SLOTS, CONSUMERS)
+    d_out_rows = make_rows(d_out_desc, delta_desc, SLOTS, CONSUMERS)
     k_ring = make_ring(k_desc, CONSUMERS, 0)
     v_ring = make_ring(v_desc, CONSUMERS, 0)
     D_S_LAYOUT: gl.constexpr = gl.NVMMASharedLayout.get_default_for([ROWS, BLOCK_M], q_desc.dtype)
@@ -319,8 +251,7 @@ def gradient_kernel(
     program = Program(
         q_desc, k_desc, v_desc, d_out_desc, lse2_desc, delta_desc, d_q_desc, d_k_desc, d_v_desc,
         q_rows, d_out_rows, k_ring, v_ring, d_s_tiles, d_s_full, d_q_tiles,
-        batch, key_head, first_key, nheads, seqlen_q, seqlen_k, padded, scale, scale_log2,
-        IS_CAUSAL, EVEN_N, HEADS_PER_KEY_HEAD, BLOCK_M, D,
+        keys, scale, scale_log2, D,
     )
     gl.warp_specialize(
         [(consume, (program, 0)), (consume, (program, 1)), (produce, (program,))], [4, 1], [240, 24]
