@@ -23,7 +23,7 @@ pytestmark = [
         reason="needs a GPU of compute capability 9.0 and Triton 3.9",
     ),
 ]
-HEAD_DIMS = [64, 128]
+HEAD_DIMS = [64, 128, 256]
 LENGTHS = [1, 63, 64, 129, 1000]
 
 

@@ -26,7 +26,8 @@ from kernels import (
     transpose,
     vector_add,
 )
-from kernels.attention import tl, tl_hopper
+from kernels.attention import gradient, tl, tl_hopper
+from kernels.attention.gradient import inputs as gradient_inputs
 
 pytestmark = pytest.mark.skipif(
     course.MODE.gpu, reason="needs CPU mode: compiling is the same in both modes"
@@ -45,6 +46,8 @@ MODULES = (
     attention,
     tl,
     tl_hopper,
+    gradient,
+    gradient_inputs,
 )
 MULTIPROCESSORS = 40
 """Of the smallest GPU here, a T4: what a row of softmax may be cut into."""
@@ -68,6 +71,11 @@ def gpu(*shape, dtype=torch.float16):
 
 def attend(launcher, head_dim):
     return lambda: launcher(*[gpu(1, 4, 1024, head_dim)] * 3, causal=True)
+
+
+def attend_backward(launcher, head_dim):
+    x, lse = gpu(1, 4, 1024, head_dim), gpu(1, 4, 1024, dtype=F32)
+    return lambda: launcher(x, x, x, x, x, lse, causal=True)
 
 
 def multiply(launcher, n, dtype=torch.float16, **options):
@@ -122,6 +130,10 @@ LAUNCHES = [
       for f in (attention.flash_attention_v1, attention.flash_attention_v2)),
     ("flash_attention", NVIDIA, attend(attention.flash_attention, 64)),
     ("flash_attention of 128 dimensions", LARGE, attend(attention.flash_attention, 128)),
+    *((f"{f.__name__} of {n} dimensions", FEW, attend_backward(f, n))
+      for f, n in ((gradient.flash_attention_backward_v1, 64),
+                   (gradient.flash_attention_backward_v1, 256),
+                   (gradient.flash_attention_backward_v2, 128))),
     ("flash_attention_v3", ("gfx942", "gfx1100"), attend(attention.flash_attention_v3, 64)),
 ]  # fmt: skip
 
