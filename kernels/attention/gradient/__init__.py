@@ -57,7 +57,7 @@ import torch
 import triton
 
 from kernels.attention.gradient.inputs import Backward, Gradients, prepare_backward
-from kernels.attention.gradient.settings import APART, KEYS, MOST_TOGETHER, QUERIES, settings_in
+from kernels.attention.gradient.settings import D_K, D_V, KEYS, MOST_TOGETHER, QUERIES, settings_in
 from kernels.attention.gradient.tl import keys_kernel, queries_kernel, scale_kernel
 from kernels.attention.inputs import as_bhmd
 from kernels.attention.settings import Settings
@@ -124,9 +124,8 @@ def _in_two_kernels(launch: Backward) -> Gradients:
     if launch.forward.q.shape[3] <= MOST_TOGETHER:
         _launch_keys(launch, settings_in(KEYS, launch.forward.q))
     else:
-        apart = settings_in(APART, launch.forward.q)
-        _launch_keys(launch, apart, d_v=False)
-        _launch_keys(launch, apart, d_k=False)
+        _launch_keys(launch, settings_in(D_K, launch.forward.q), d_v=False)
+        _launch_keys(launch, settings_in(D_V, launch.forward.q), d_k=False)
     forward = launch.forward
     if forward.queries:
         _, heads, _, head_dim = forward.q.shape

@@ -19,11 +19,13 @@ KEYS: Table = {
     227: {64: Settings(64, 64, 4, 3), 128: Settings(64, 128, 8, 3), 256: Settings(32, 32, 4, 2)},
 }
 """Of keys_kernel for dK and dV together, and for dQ beside them."""
-APART: Table = KEYS | {227: {256: Settings(32, 128, 8, 2)}}
-"""Of keys_kernel for one of dK and dV."""
+D_K: Table = KEYS | {227: {256: Settings(64, 64, 4, 2)}}
+"""Of keys_kernel for dK alone."""
+D_V: Table = KEYS | {227: {256: Settings(64, 128, 8, 2)}}
+"""Of keys_kernel for dV alone."""
 MOST_TOGETHER = 128
 """The most dimensions at which a program of v1 computes both dK and dV. With more the sums fill the
-registers: two launches multiply once more, and are faster."""
+registers: two launches compute S once more, and took two thirds of the time."""
 QUERIES: Table = {
     64: {64: Settings(32, 32, 4, 1), 128: Settings(32, 16, 4, 1), 256: Settings(16, 16, 4, 1)},
     99: {64: Settings(64, 32, 4, 2), 128: Settings(32, 32, 4, 2), 256: Settings(32, 16, 4, 1)},

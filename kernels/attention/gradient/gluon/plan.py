@@ -1,4 +1,8 @@
-"""Launches of attention's gradient in Gluon."""
+"""Launches of attention's gradient in Gluon: what the kernels can serve; calls that cost little.
+
+As in kernels/attention/gluon/plan.py, what follows from shapes, strides and options is worked out
+once. A further call only puts addresses into descriptors and launches what is compiled already.
+"""
 
 from typing import Any
 
@@ -7,7 +11,7 @@ import triton
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
-from kernels.attention.gluon.plan import GLUON_DTYPES, MOST_TILES, available
+from kernels.attention.gluon.plan import GLUON_DTYPES, MOST_PLANS, MOST_TILES, available
 from kernels.attention.gradient.gluon.kernel import gradient_kernel
 from kernels.attention.gradient.gluon.wide import wide_kernel
 from kernels.attention.gradient.inputs import Backward
@@ -22,13 +26,13 @@ ROWS = 64
 """Keys of a consumer: a warp group's products have so many rows."""
 SIDE_BY_SIDE = 2
 """Heads whose programs run together. All programs of a head begin with the same queries, and one
-that adds to dQ waits for the others. Measured on an H200: with 2 heads up to a tenth less time than
-with 1, and more of them read more than the L2 cache holds."""
+that adds to dQ waits for the others; but more heads read more than the L2 cache holds. Measured on
+an H200: with 2 up to a tenth less time than with 1 or 4, and nowhere much more."""
 
 
 def servable(launch: Backward) -> bool:
-    """Whether the kernel takes these inputs: a GPU and a Triton that it is for, a head_dim of its
-    own, and rows that begin at multiples of 16 bytes."""
+    """Whether the kernels take these inputs: a GPU and a Triton that they are for, a head_dim of
+    their own, and rows that begin at multiples of 16 bytes."""
     q, k, v = launch.forward[:3]
     return (
         launch.forward.queries > 0
@@ -40,46 +44,81 @@ def servable(launch: Backward) -> bool:
     )
 
 
+class Plan:
+    """A launch for all inputs of the same shapes, strides, dtype, device and options."""
+
+    def __init__(self, launch: Backward, sums: torch.Tensor) -> None:
+        q, k = launch.forward[:2]
+        (batch, heads, seqlen_q, head_dim), (_, key_heads, seqlen_k, _) = q.shape, k.shape
+        rows, keys = [1, 1, QUERIES[head_dim], head_dim], [1, 1, ROWS, head_dim]
+        numbers, part_of_d_q = rows[2:3], [1, 1, ROWS, 64]
+        blocks = [rows, keys, keys, rows, numbers, numbers, part_of_d_q, keys, keys]
+        self.kernel: Any = wide_kernel if head_dim > 128 else gradient_kernel
+        self.fields = list(map(_fields, _tensors(launch, sums), blocks))
+        programs = triton.cdiv(seqlen_k, KEYS[head_dim]) * batch * key_heads
+        self.grid = (programs, 1, 1)
+        values = {
+            "seqlen_q": seqlen_q, "seqlen_k": seqlen_k, "padded": launch.lse2.shape[2],
+            "nheads": heads, "pairs": batch * key_heads,
+            "heads_in_l2": min(SIDE_BY_SIDE, batch * key_heads),
+            "scale": launch.forward.scale, "scale_log2": launch.forward.scale * LOG2E.value,
+            "IS_CAUSAL": launch.forward.causal, "EVEN_N": seqlen_k % KEYS[head_dim] == 0,
+            "HEADS_PER_KEY_HEAD": heads // key_heads,
+        }
+        # The kernel's arguments behind its descriptors, in its own order.
+        self._values = tuple(values[name] for name in self.kernel.arg_names[len(blocks) :])
+        self._compiled: Any = None
+
+    def arguments(self, launch: Backward, sums: torch.Tensor) -> tuple[Any, ...]:
+        """The kernel's arguments."""
+        return (*map(_descriptor, _tensors(launch, sums), self.fields), *self._values)
+
+    def __call__(self, launch: Backward, sums: torch.Tensor) -> None:
+        """Launch the kernel. sums: float32 of q's shape, to which dQ / scale is added."""
+        arguments = self.arguments(launch, sums)
+        with torch.cuda.device_of(sums):
+            if self._compiled is None:
+                self._compiled = self.kernel[self.grid](*arguments, num_warps=4)
+            else:  # what JITFunction.run would look up again by all arguments
+                self._compiled[self.grid](*arguments)
+
+
+def _tensors(launch: Backward, sums: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """What the kernels have descriptors of, in the order of their arguments."""
+    q, k, v = launch.forward[:3]
+    d_q, d_k, d_v = (as_bhmd(x, launch.forward.layout) for x in (sums, launch.d_k, launch.d_v))
+    lse2, delta = launch.lse2.view(-1), launch.delta.view(-1)
+    return q, k, v, launch.d_out, lse2, delta, d_q, d_k, d_v
+
+
+def _fields(x: torch.Tensor, block: list[int]) -> dict[str, Any]:
+    """The fields of a descriptor of x but for its base."""
+    layout = gl.NVMMASharedLayout.get_default_for(block, GLUON_DTYPES.get(x.dtype, gl.float32))
+    fields = vars(TensorDescriptor(x, [*x.shape], [*x.stride()], block, layout))
+    return {name: value for name, value in fields.items() if name != "base"}
+
+
+def _descriptor(x: torch.Tensor, fields: dict[str, Any]) -> TensorDescriptor:
+    """A descriptor at the address of x. What its __init__ checks was checked for the plan."""
+    descriptor: TensorDescriptor = object.__new__(TensorDescriptor)
+    descriptor.__dict__ = {**fields, "base": x}
+    return descriptor
+
+
+_plans: dict[tuple[Any, ...], Plan] = {}
+
+
 def launch_gradient(launch: Backward, sums: torch.Tensor) -> None:
     """Launch the kernel for these inputs. sums: float32 of q's shape, to which dQ / scale is added.
     """
-    grid, named = arguments(launch, sums)
-    with torch.cuda.device_of(sums):
-        kernel_of(launch)[grid](**named, num_warps=4)
-
-
-def kernel_of(launch: Backward) -> Any:
-    """The kernel for this head_dim."""
-    return wide_kernel if launch.forward.q.shape[3] > 128 else gradient_kernel
-
-
-def arguments(launch: Backward, sums: torch.Tensor) -> tuple[tuple[int, ...], dict[str, Any]]:
-    """The grid of a launch, and its arguments."""
     q, k, v, _, _, scale, causal, layout = launch.forward
-    (batch, heads, seqlen_q, head_dim), (_, key_heads, seqlen_k, _) = q.shape, k.shape
-    rows, keys = [1, 1, QUERIES[head_dim], head_dim], [1, 1, ROWS, head_dim]
-    d_k, d_v, d_q = (as_bhmd(x, layout) for x in (launch.d_k, launch.d_v, sums))
-    numbers = rows[2:3]
-    blocks: dict[str, tuple[torch.Tensor, list[int]]] = {
-        "q_desc": (q, rows), "k_desc": (k, keys), "v_desc": (v, keys),
-        "d_out_desc": (launch.d_out, rows),
-        "lse2_desc": (launch.lse2.flatten(), numbers),
-        "delta_desc": (launch.delta.flatten(), numbers),
-        "d_q_desc": (d_q, [1, 1, 64, 64]), "d_k_desc": (d_k, keys), "d_v_desc": (d_v, keys),
-    }  # fmt: skip
-    pairs = batch * key_heads
-    shared = heads // key_heads
-    return (triton.cdiv(seqlen_k, KEYS[head_dim]) * pairs,), {
-        **{name: _descriptor(x, block) for name, (x, block) in blocks.items()},
-        "seqlen_q": seqlen_q, "seqlen_k": seqlen_k, "padded": launch.lse2.shape[2],
-        "nheads": heads, "pairs": pairs,
-        "heads_in_l2": min(SIDE_BY_SIDE, pairs),
-        "scale": scale, "scale_log2": scale * LOG2E.value,
-        "IS_CAUSAL": causal, "EVEN_N": seqlen_k % KEYS[head_dim] == 0, "HEADS_PER_KEY_HEAD": shared,
-    }  # fmt: skip
-
-
-def _descriptor(x: torch.Tensor, block: list[int]) -> TensorDescriptor:
-    dtype = GLUON_DTYPES.get(x.dtype, gl.float32)
-    layout = gl.NVMMASharedLayout.get_default_for(block, dtype)
-    return TensorDescriptor(x, [*x.shape], [*x.stride()], block, layout)
+    tensors = (q, k, v, launch.d_out)
+    key = (
+        *((x.shape, x.stride()) for x in tensors), q.dtype, q.device, scale, causal, layout
+    )
+    plan = _plans.get(key)
+    if plan is None:
+        if len(_plans) >= MOST_PLANS:
+            _plans.clear()
+        plan = _plans[key] = Plan(launch, sums)
+    plan(launch, sums)

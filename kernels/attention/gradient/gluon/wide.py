@@ -1,5 +1,5 @@
-"""The gradient of attention for compute capability 9.0 with a head_dim of 256, in Gluon: a warp that
-copies, a warp group that computes P and dV, and one that computes dS and dK.
+"""The gradient of attention for compute capability 9.0 with a head_dim of 256, in Gluon: a warp
+that copies, a warp group that computes P and dV, and one that computes dS and dK.
 
 dK and dV of 64 keys and 256 dimensions fill half of the registers of two warp groups. So a program
 owns 64 keys, one consumer has their dV and the other one their dK, and each product is computed
