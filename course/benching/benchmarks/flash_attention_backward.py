@@ -8,7 +8,7 @@ from typing import cast
 import torch
 from torch.nn.attention import SDPBackend
 
-from course.benching.benchmarks import Function, Operation, Study
+from course.benching.benchmarks import Function, Operation, Series, Study
 from course.benching.benchmarks.flash_attention import STUDIES, TOKENS, WIDTH, by_torch
 from course.benching.series import text_of
 from course.verifying.inputs import Case, Input
@@ -118,6 +118,13 @@ def _study(head_dim: int, causal: bool, dtype: torch.dtype) -> Study:
     def torchs(backend: SDPBackend) -> Callable[[int], Function]:
         return lambda length: _by_torch(backend, causal)
 
+    series: Series = {"flash_attention_backward": ours(flash_attention_backward)}
+    if dtype == torch.float16:
+        series["flash_attention_backward_v1"] = ours(flash_attention_backward_v1)
+        if head_dim == 128:
+            series["flash_attention_backward_v2"] = ours(flash_attention_backward_v2)
+    series["torch, flash"] = torchs(SDPBackend.FLASH_ATTENTION)
+    series["torch, cuDNN"] = torchs(SDPBackend.CUDNN_ATTENTION)
     masked = "_causal" * causal
     rounded = "" if dtype == torch.float16 else f"_{text_of(dtype)}"
     return Study(
@@ -129,13 +136,7 @@ def _study(head_dim: int, causal: bool, dtype: torch.dtype) -> Study:
         bytes=lambda d_out, q, k, v, out, lse: 8 * q.nbytes + lse.nbytes,
         # 5 products, each of 2 * B * H * N * N * D
         operations=lambda d_out, q, *_: 10 * TOKENS * q.shape[2] * WIDTH // (2 if causal else 1),
-        series={
-            "flash_attention_backward": ours(flash_attention_backward),
-            "flash_attention_backward_v1": ours(flash_attention_backward_v1),
-            "flash_attention_backward_v2": ours(flash_attention_backward_v2),
-            "torch, flash": torchs(SDPBackend.FLASH_ATTENTION),
-            "torch, cuDNN": torchs(SDPBackend.CUDNN_ATTENTION),
-        },
+        series=series,
     )
 
 
