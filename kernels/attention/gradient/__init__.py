@@ -33,12 +33,12 @@ takes 2 * B * H * M * N * D operations, half under a causal mask. The ladder:
                                                                     each time; 8 * B * H * M bytes
     v2  flash_attention_backward_v2  dQ by atomic additions in      5 products; as v1, and
                                      memory, rounded afterwards     4 * B * H * M * D bytes
-        flash_attention_backward     on compute capability 9.0 the kernel in Gluon, which adds to dQ
-                                     as v2 does, where it takes the inputs and may; elsewhere v1
+        flash_attention_backward     on compute capability 9.0 the kernels in Gluon, which add to dQ
+                                     as v2 does, where they take the inputs; elsewhere v1
 
 On an H200 v1 is faster than v2: in `tl` the products of one tile wait for each other, and its dQ
-for the additions, while v1's two loops are short. The kernel in Gluon says itself what waits for
-what, and is faster than both. The bytes are memory beyond the gradients, freed at the end. The
+for the additions, while v1's two loops are short. The kernels in Gluon say themselves what waits
+for what, and are faster than both. The bytes are memory beyond the gradients, freed at the end. The
 forward pass keeps q, k, v, out and lse, of which lse is all that a call without gradient does not
 return: 4 * B * H * M.
 
@@ -46,9 +46,9 @@ Heads that share keys: the program of a tile of keys goes through the queries of
 and dV are sums in registers. dK, dV and dQ are added up in float32; P and dS are rounded to the
 dtype of the inputs, for the products.
 
-The ways through the files: __init__.py launches; inputs.py checks, allocates and computes delta;
-settings.py has the tiles; tl.py
-the kernels; gluon/ the kernel for compute capability 9.0.
+The files: here the launches; inputs.py checks, allocates and computes delta; tl.py has the kernels
+of v1 and v2, and settings.py their tiles; gluon/ has the kernels for compute capability 9.0,
+kernel.py for 64 and 128 dimensions and wide.py for 256; operator.py is what autograd calls.
 """
 
 from collections.abc import Callable
