@@ -62,7 +62,7 @@ _LAZY = {
     "recorded": ("course.benching.result", "recorded"),
     "replay": ("course.tracing.api", "replay"),
     "simulate": ("course.simulating.api", "simulate"),
-    "specialise": ("course.lowering.specialization", "specialise"),
+    "specialize": ("course.lowering.specialization", "specialize"),
     "step_profile": ("course.benching.profiles", "step_profile"),
     "stock": ("course.aot.stock", None),
     "vectors": ("course.verifying.inputs", "vectors"),

@@ -47,6 +47,7 @@ OTHERS = {
     "bias_gelu": OURS,  # it has no versions by which to know it
     "rms_norm_backward": OURS,
     "flash_attention_backward": OURS,
+    "swiglu": OURS,
     "copy": Style(BLACK, "x", ":"),
     "torch": Style(ORANGE, "s", "--", hollow=True),
     "torch.add": Style(ORANGE, "s", "--", hollow=True),
