@@ -47,7 +47,7 @@ class Trial:
     function: Function
     reference: Function
     tolerance: Tolerance | None = None
-    absolute: float = 0.0
+    absolute: float | Function = 0.0
     contiguous: bool = False
     block: int | None = None
     strict_promises: bool = False
@@ -95,7 +95,7 @@ class Trial:
         """The outcome by the values of a result that is otherwise as it must be."""
         from .notes import advice, note_of  # only where kernels run
 
-        held = (self.tolerance or tolerance_for(out.dtype)).plus(self.absolute)
+        held = self._held(case, out)
         allowed = held if self.tolerance else self._with_rounding(case, out, expected, held)
         text, index = value_problem(out, expected.exact, allowed)
         if not text:
@@ -116,6 +116,13 @@ class Trial:
         elif self.tolerance is None and (told := advice(out, expected.exact)):
             text += f"\n{told}"
         return _wrong(case, Problem("wrong", text, index=index))
+
+    def _held(self, case: Case, out: Tensor) -> Tolerance:
+        """What is allowed of a result, whatever rounding explains."""
+        absolute = self.absolute
+        if callable(absolute):
+            absolute = absolute(*case.arguments(DEVICE))
+        return (self.tolerance or tolerance_for(out.dtype)).plus(absolute)
 
     def _with_rounding(
         self, case: Case, out: Tensor, expected: "_Expected", held: Tolerance
@@ -148,9 +155,9 @@ class Trial:
         """A case's inputs in float64; integers as they are."""
         return _in_float64([guarded.tensor for guarded in case.make(DEVICE)])
 
-    def close(self, out: Tensor, expected: Tensor) -> Tensor:
+    def close(self, case: Case, out: Tensor, expected: Tensor) -> Tensor:
         """Which elements of a result are as expected."""
-        return close(out, expected, tolerance_for(out.dtype).plus(self.absolute))
+        return close(out, expected, self._held(case, out))
 
 
 def _with_promise(outcome: CaseOutcome, doubted: Problem | None) -> CaseOutcome:

@@ -21,8 +21,13 @@ from kernels.attention.gradient import (
 
 Gradients = tuple[torch.Tensor, ...]
 
+DEVIATIONS = 6
+"""How many standard deviations rounding may take a gradient off."""
+IN_FLOAT32 = 1e-5
+"""The error of sums in float32, and of probabilities too small for float16."""
 
-def _joined(gradients: Gradients) -> torch.Tensor:
+
+def joined(gradients: Gradients) -> torch.Tensor:
     """dQ, dK and dV as the rows of one matrix: `verify` compares one tensor."""
     return torch.cat([each.reshape(-1, each.shape[-1]) for each in gradients])
 
@@ -32,7 +37,7 @@ def _verified(
     v: torch.Tensor, causal: int,
 ) -> torch.Tensor:  # fmt: skip
     out, lse = flash_attention(q, k, v, bool(causal), return_lse=True)
-    return _joined(version(d_out, q, k, v, out, lse, causal=bool(causal)))
+    return joined(version(d_out, q, k, v, out, lse, causal=bool(causal)))
 
 
 def planned(
@@ -56,21 +61,52 @@ def v2(
     return _verified(flash_attention_backward_v2, d_out, q, k, v, causal)
 
 
+def _probabilities(q: torch.Tensor, keys: torch.Tensor, causal: int) -> torch.Tensor:
+    """The softmax of the scores; 0 where a query sees no key."""
+    scores = q @ keys.mT * q.shape[-1] ** -0.5
+    every = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device)
+    hidden = every.triu(keys.shape[2] - q.shape[2] + 1) if causal else ~every
+    # A finite number: a row of -inf has a softmax of NaN, whose gradient no mask undoes.
+    scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)
+    return torch.softmax(scores, -1).masked_fill(hidden, 0)
+
+
 def reference(
     d_out: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: int = 0
 ) -> torch.Tensor:
-    """The gradients by PyTorch's autograd; 0 where a query sees no key."""
+    """The gradients by PyTorch's autograd."""
     with torch.enable_grad():
         leaves = [x.detach().requires_grad_() for x in (q, k, v)]
         shared = q.shape[1] // k.shape[1]
         keys, values = (x.repeat_interleave(shared, dim=1) for x in leaves[1:])
-        scores = leaves[0] @ keys.mT * q.shape[-1] ** -0.5
-        every = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device)
-        hidden = every.triu(k.shape[2] - q.shape[2] + 1) if causal else ~every
-        # A finite number: a row of -inf has a softmax of NaN, whose gradient no mask undoes.
-        scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)
-        out = torch.softmax(scores, -1).masked_fill(hidden, 0) @ values
-        return _joined(torch.autograd.grad(out, leaves, d_out))
+        out = _probabilities(leaves[0], keys, causal) @ values
+        return joined(torch.autograd.grad(out, leaves, d_out))
+
+
+def rounding(
+    d_out: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: int = 0
+) -> torch.Tensor:
+    """How far the gradients may be off because P, dS and out are rounded to the dtype.
+
+    Tensor cores multiply numbers of 16 bits, so any kernel rounds these, and delta is computed from
+    an out that is rounded. A small gradient is a sum of large terms that cancel, so what matters is
+    the size of the terms. A rounding is off by a quarter of eps, as a root of the mean square.
+    Roundings know nothing of each other, so the squares of their errors add up.
+    """
+    eps, scale, shared = torch.finfo(q.dtype).eps, q.shape[-1] ** -0.5, q.shape[1] // k.shape[1]
+    d_out, q, k, v = (x.double() for x in (d_out, q, k, v))
+    keys, values = (x.repeat_interleave(shared, dim=1) for x in (k, v))
+    P = _probabilities(q, keys, causal)
+    d_P, out = d_out @ values.mT, P @ values
+    d_S = P * (d_P - (d_out * out).sum(-1, keepdim=True))
+    # The squares of errors, in units of a rounding's. Of delta: out is rounded, and before it P.
+    delta = ((d_out * out) ** 2).sum(-1, keepdim=True) + ((P * d_P) ** 2).sum(-1, keepdim=True)
+    rounded_d_S = 2 * d_S**2  # once itself; and some kernels round P before it
+    d_q = scale**2 * (rounded_d_S @ keys**2 + delta * (P @ keys) ** 2)
+    d_k = scale**2 * (rounded_d_S + delta * P**2).mT @ q**2
+    d_v = (P**2).mT @ d_out**2
+    d_k, d_v = (x.unflatten(1, (-1, shared)).sum(2) for x in (d_k, d_v))
+    return DEVIATIONS * eps / 4 * joined((d_q, d_k, d_v)).sqrt() + IN_FLOAT32
 
 
 def _cases() -> list[Case]:
@@ -145,6 +181,6 @@ OPERATION = Operation(
     ladder={version.__name__: version for version in (v1, v2, planned)},
     reference=reference,
     cases=_cases(),
-    absolute=5e-3,  # P and dS are rounded to the dtype, and their products cancel
+    absolute=rounding,
     studies=[_study(*which) for which in STUDIES],
 )

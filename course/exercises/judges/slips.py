@@ -94,7 +94,7 @@ def _agrees(trial: Trial, slip: TensorFunction, case: Case, result: torch.Tensor
     expected = slip(*trial.exact_inputs(case), *case.scalars)
     if expected.shape != result.shape:
         return False
-    return float(trial.close(result, expected).double().mean()) >= NEARLY_ALL
+    return float(trial.close(case, result, expected).double().mean()) >= NEARLY_ALL
 
 
 PROMISES = ("multiple_of", "max_contiguous", "max_constancy")
