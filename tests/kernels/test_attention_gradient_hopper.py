@@ -62,7 +62,7 @@ def test_heads_and_length_may_change_places():
 
 
 def test_the_last_head_may_be_alone():
-    q, k, v = inputs(1, launching.SIDE_BY_SIDE + 1, 150, 300, 64)
+    q, k, v = inputs(1, launching.SIDE_BY_SIDE + 1, 70, 150, 64)
     launch = prepared(q, k, v, causal=True)
     assert_close(simulated(launch), exact(launch.d_out, q, k, v, causal=True), torch.float16)
 
@@ -72,24 +72,24 @@ MOST_SPILLS = {64: 4, 128: 4, 256: 40}
 loads from there where its operands lie, before a product, and no sums."""
 
 
-def compiled(head_dim, causal, keys, dtype):
-    q = torch.empty(1, 2, 512, head_dim, dtype=dtype)
-    k = torch.empty(1, 2, keys, head_dim, dtype=dtype)
-    launch = prepare_backward(q, q, k, k, q, torch.zeros(1, 2, 512), None, causal, None, "bhmd")
-    sums = torch.empty(q.shape)
+def compiled(head_dim, dtype):
+    """A kernel with both of its loops, the one with a causal mask and the one without."""
+    x = torch.zeros(1, 2, 512, head_dim, dtype=dtype)
+    launch = prepare_backward(x, x, x, x, x, torch.zeros(1, 2, 512), None, True, None, "bhmd")
+    sums = torch.empty(x.shape)
     plan = launching.Plan(launch, sums)
     return lower(plan.kernel, *plan.arguments(launch, sums), num_warps=4, target="sm_90")
 
 
-@pytest.mark.parametrize("head_dim", [64, 128, 256])
-@pytest.mark.parametrize("causal", [False, True])
-def test_it_fits_and_spills_nothing_where_no_mask_is(head_dim, causal):
-    dtype = (torch.float16, torch.bfloat16)[causal]
-    lowered = compiled(head_dim, causal, 512, dtype)
+@pytest.mark.parametrize(
+    ("head_dim", "dtype"), [(64, torch.float16), (128, torch.bfloat16), (256, torch.bfloat16)]
+)
+def test_it_fits_and_spills_nothing_where_no_mask_is(head_dim, dtype):
+    lowered = compiled(head_dim, dtype)
     assert lowered.resources.fits, lowered.resources
     assert "serialized" not in lowered.assembler.log
     assert "cp.reduce.async.bulk.tensor" in lowered.ptx
     bodies = sorted(loops(lowered.sass), key=len)
-    for body in bodies[: len(bodies) // (1 + causal)]:  # the longer ones compute the mask
+    for body in bodies[: len(bodies) // 2]:  # the longer ones compute the mask
         spills = re.findall(r"\b(?:LDL|STL)\b", "\n".join(body))
         assert len(spills) <= MOST_SPILLS[head_dim]
