@@ -44,9 +44,9 @@ def who_kernel(out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
 # %% [markdown]
 # ## Where the interpreter misleads you
 #
-# The interpreter does not tell you about every mistake. You have seen that it lets an `if` on a
-# block through. Here are three more: one goes unnoticed as long as a 0 happens to be harmless, one shows
-# only on a GPU, and one may show nowhere until it is too late.
+# The interpreter does not tell you about every mistake. It refuses an `if` on a block, and it lets
+# three other bugs through: one goes unnoticed as long as a 0 happens to be harmless, one shows only
+# on a GPU, and one may show nowhere until it is too late.
 
 # %% [markdown]
 # ### A masked lane without `other`
@@ -260,8 +260,9 @@ check("mend-the-end", difference_kernel)
 # ### A load far out of bounds
 #
 # If you read one element past the end of a tensor, you get whatever lies there, in both modes, and
-# no error. If you read far past it, something breaks: on a GPU every later call in this session
-# fails, and in the interpreter the session itself crashes. That is why the next cell runs apart.
+# no error. If you read far past it, something breaks: on a GPU, every later call in this session
+# fails. In CPU mode the launch is stopped instead, since the address belongs to no tensor that the
+# kernel was given. The next cell runs apart, so that your session survives in both modes.
 
 
 # %%
@@ -279,9 +280,9 @@ def read_far_away():
 apart(read_far_away)
 
 # %% [markdown]
-# That process is gone, and this session still has its variables. (SIGSEGV, which you see in CPU
-# mode, means that it touched memory that is not its own.) When a cell of your own ends your
-# session, look for a mask that you forgot or an offset that is too large.
+# That process is gone, and this session still has its variables. When a kernel of your own breaks
+# your session on a GPU, look for a mask that you forgot or an offset that is too large, and run it
+# in CPU mode: there you are told the line.
 #
 # You need not find these bugs by staring. `check` also runs your answer in the interpreter, in
 # either mode. There it watches every address that the kernel touches and fills undefined lanes with

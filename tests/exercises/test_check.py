@@ -483,5 +483,5 @@ def test_a_line_that_does_not_compile_is_shown_with_its_number(script):
 
 @cpu_mode
 def test_a_script_without_a_main_guard_may_check(script):
-    assert "\n00.2: right." in script.stdout
+    assert "\nif-becomes-mask: right." in script.stdout
     assert script.stderr == ""

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from course.exercises.answers import changed, mistakes, usual_mistake
+from course.exercises.registry import NAMES
 from tests.exercises.test_exercises import CELLS, PRELUDE
 from tests.support.altered_package import ROOT, altered_copy
 
@@ -29,7 +30,7 @@ def chosen():
     """For each mistake that is judged here the exercise, and whether it is checked whole."""
     for exercise, names in WHOLE.items():
         yield from ((exercise, each, True) for each in mistakes(exercise) if each.name in names)
-    for exercise in (f"09.{number}" for number in range(2, 7)):
+    for exercise in NAMES["hopper"][1:6]:
         for each in mistakes(exercise):
             if each.verdict in FOLLOWED and each.kind not in COMPILED:
                 yield exercise, each, False

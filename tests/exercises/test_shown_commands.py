@@ -11,7 +11,7 @@ from tests.support.shell import launch_from_cpp, shell
 ROOT = Path(__file__).parents[2]
 
 FLAGS = {"w": "num_warps", "ns": "num_stages"}
-LESSON = (ROOT / "solutions" / "07-ahead-of-time.py").read_text()
+NOTEBOOK = (ROOT / "solutions" / "28-inside-a-c-program.py").read_text()
 MAIN = """\
 INCLUDE
 
@@ -29,19 +29,19 @@ int main() {
 
 
 def block(language):
-    """The lesson's one block in a language."""
-    (found,) = re.findall(rf"^# ```{language}\n(.*?)^# ```$", LESSON, re.M | re.S)
+    """The notebook's one block in a language."""
+    (found,) = re.findall(rf"^# ```{language}\n(.*?)^# ```$", NOTEBOOK, re.M | re.S)
     return re.sub(r"^# ?", "", found, flags=re.M)
 
 
 def in_full(text):
-    """A text of the lesson with all twelve strides in place of its "…"."""
+    """A text of the notebook with all twelve strides in place of its "…"."""
     assert text.count("i32:16, i32:16, …, ") == 1
     return text.replace("i32:16, i32:16, …, ", "i32:16, " * 12)
 
 
 @pytest.mark.compiler
-def test_the_commands_make_what_the_lessons_call_from_cpp_takes(tmp_path):
+def test_the_commands_make_what_the_notebooks_call_from_cpp_takes(tmp_path):
     commands = block("sh")
     commands = in_full(commands).replace("kernels/", f"{ROOT}/kernels/")
     include, call = block("cpp").split("\n", 1)
@@ -55,10 +55,10 @@ def test_the_commands_make_what_the_lessons_call_from_cpp_takes(tmp_path):
     assert numbers[7:28] == [2, 3, *[3 * 130 * 64, 130 * 64, 64] * 4, 130, 130, 130, 64, 0, 0, 1]
 
 
-def test_the_lessons_signature_is_the_one_of_its_command():
+def test_the_notebooks_signature_is_the_one_of_its_command():
     command = re.search(r'-s "(.*?)"', in_full(block("sh")), re.S)[1].replace("\\\n", "")
-    (cell,) = [text for text in LESSON.split("\n# %%") if "\nsignature = f" in text]
-    (before,) = [text for text in LESSON.split("\n# %%") if "\npointers, strides = " in text]
+    (cell,) = [text for text in NOTEBOOK.split("\n# %%") if "\nsignature = f" in text]
+    (before,) = [text for text in NOTEBOOK.split("\n# %%") if "\npointers, strides = " in text]
     names: dict = {}
     exec(before[: before.index("second_try = ")].split("\n", 1)[1], names)
     exec(cell[: cell.index("\nname, ")].split("\n", 1)[1], names)

@@ -54,7 +54,7 @@ MISTAKES = {
             "float32 in any case, and float16 is twice as fast."),
         Mistake("folded along the queries", {
             "tl.sum(power, axis=1)[:, None]": "tl.sum(power, axis=1)[None, :]",
-        }, "does not compile", "incompatible dimensions",
+        }, "does not compile", "write [:, None] for [None, :]",
             "cannot incompatible dimensions at index and",
             means="They spread the row sums along the columns; there is one for each query, so "
             "it stands up."),
@@ -67,7 +67,7 @@ MISTAKES = {
             means="They leave the powers in float32; both operands of a dot have one type, and v "
             "is float16."),
         Mistake("keys not turned", {"tl.trans(k)": "k"},
-            "does not compile", "equal reduction dimensions",
+            "does not compile", "multiplies [M, K] by [K, N]",
             "input and other must have equal reduction dimensions",
             means="They multiply q by k as it lies; scores need each query with each key, so k "
             "is turned."),

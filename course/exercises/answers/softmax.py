@@ -247,8 +247,8 @@ MISTAKES = {
             means="They think that small tiles only cost time; each tile's sums pass through "
             "memory, and there are eight times as many."),
         Mistake("rows by the height", {"rows[:, None] * n_cols": "rows[:, None] * n_rows"},
-            "reads outside", "none of the kernel's arguments",
-            "reads outside in case 1",
+            "reads outside", "read outside x_ptr",
+            "reads outside x_ptr 10000 in case 1",
             means="They multiply the row by the number of rows; rows lie as far apart as a row "
             "is long."),
     ],

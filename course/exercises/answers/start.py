@@ -61,7 +61,7 @@ MISTAKES = {
             "        x = tl.load(x_ptr + offsets)\n",
             "    tl.store(out_ptr + offsets, 2 * x, mask=mask)":
             "        tl.store(out_ptr + offsets, 2 * x)",
-        }, "does not compile", "if offsets < n:\n    Boolean value of Tensor",
+        }, "does not compile", "if offsets < n:\n    a block is neither true nor false",
             "boolean value of tensor with more than one",
             means="They write for one element, as in CUDA; here `offsets < n` is eight answers "
             "at once, and an if takes one."),
@@ -136,6 +136,9 @@ MISTAKES = {
             "behind the last one."),
         Mistake("one too few", {"offsets + 1 < n": "offsets + 2 < n"}, "wrong",
             "was never written", "wrong in case 1", means="They take one off twice."),
+        Mistake("two short, in the launcher's way", {"offsets + 1 < n": "offsets + 1 < n - 1"},
+            "wrong", "was never written", "wrong in case 1",
+            means="They shorten the length as the launcher does, and keep the 1 too."),
     ],
 }  # fmt: skip
 
@@ -165,7 +168,21 @@ OTHERS = {
             'x = tl.load(x_ptr + offsets, mask=offsets < n)\n'
             '    x = tl.where(offsets < n, x, float("-inf"))',
         }),
+        Other("the last element again", {
+            'x_ptr + offsets, mask=offsets < n, other=float("-inf")':
+            "x_ptr + tl.minimum(offsets, n - 1)",
+        }),
     ],
-    "mend-the-total": [Other("a relaxed atomic", {"part)\n": 'part, sem="relaxed")\n'})],
-    "mend-the-end": [Other("one off the length", {"offsets + 1 < n": "offsets < n - 1"})],
+    "mend-the-total": [
+        Other("a relaxed atomic", {"part)\n": 'part, sem="relaxed")\n'}),
+        Other("each lane adds its own", {
+            "part = tl.sum(tl.where(x > limit, 1.0, 0.0), axis=0)":
+            "part = tl.where(x > limit, 1.0, 0.0)",
+            "total_ptr, part": "total_ptr + tl.zeros_like(offsets), part",
+        }),
+    ],
+    "mend-the-end": [
+        Other("one off the length", {"offsets + 1 < n": "offsets < n - 1"}),
+        Other("at most the last but one", {"offsets + 1 < n": "offsets <= n - 2"}),
+    ],
 }  # fmt: skip

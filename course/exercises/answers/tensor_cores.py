@@ -23,7 +23,7 @@ MISTAKES = {
             means="They build the product of broadcasting and a sum, which is right and never "
             "reaches the tensor cores."),
         Mistake("steps of BLOCK_N", {"range(0, K, BLOCK_K)": "range(0, K, BLOCK_N)"},
-            "reads outside", "read memory", "reads outside in case 1",
+            "reads outside", "read outside", "reads outside b_ptr 6144 in case 1",
             means="They step by the tile's width; the loop goes along K, so by BLOCK_K."),
         Mistake("pointers go on by BLOCK_N", {
             "a_ptrs += BLOCK_K": "a_ptrs += BLOCK_N",
@@ -68,8 +68,8 @@ MISTAKES = {
             "wrong", "comes out if the loop ends after one step", "slip 6",
             means="They stop after the first part of K; it happens to be all of it in the "
             "smallest case."),
-        Mistake("K steps", {"range(0, K, BLOCK_K)": "range(0, K)"}, "reads outside", "read memory",
-            "reads outside in case 1",
+        Mistake("K steps", {"range(0, K, BLOCK_K)": "range(0, K)"}, "reads outside", "read outside",
+            "reads outside b_ptr 6144 in case 1",
             means="They step by one element; each step takes a part of BLOCK_K."),
         Mistake("rounded at the end", {
             "tl.store(c_ptrs, acc)": "tl.store(c_ptrs, acc.to(tl.float16))",
@@ -243,7 +243,7 @@ MISTAKES = {
             "twice more."),
     ],
     "linear-by-descriptors": [
-        Mistake("w not turned", {"w.T": "w"}, "does not compile", "reduction dimensions",
+        Mistake("w not turned", {"w.T": "w"}, "does not compile", "rows of the second",
             "input and other must have equal reduction dimensions",
             means="They multiply the tiles as they lie; the second one has K along its columns."),
         Mistake("b's coordinates", {"[col, start]": "[start, col]"}, "wrong", "At [0, 0]",

@@ -29,7 +29,8 @@ MISTAKES = {
         Mistake("both blocks stood up", {
             "cols[None, :]": "cols[:, None]",
             "y[None, :]": "y[:, None]",
-        }, "does not compile", "ncompatible", "cannot incompatible dimensions at index and",
+        }, "does not compile", "write [None, :] for [:, None]",
+            "cannot incompatible dimensions at index and",
             means="They turn both blocks into columns; rows stand up and columns lie down, and "
             "broadcasting makes the tile."),
         Mistake("and without parentheses", {
@@ -72,7 +73,7 @@ MISTAKES = {
         Mistake("strides in bytes", {
             "* stride_xm": "* stride_xm * 4",
             "* stride_xn": "* stride_xn * 4",
-        }, "reads outside", "read memory that is none", "reads outside in case 1",
+        }, "reads outside", "count elements, and not bytes", "reads outside x_ptr 2800 in case 1",
             means="They scale strides by the element's size, as NumPy has them; PyTorch's and "
             "Triton's count elements."),
         Mistake("loaded twice", {
@@ -212,8 +213,8 @@ MISTAKES = {
         }, "wrong", "It rounds to 16 bits and computes on", "16 bits",
             means="They round in between to match the input's type; rounding once, at the store, "
             "is closer."),
-        Mistake("all in 16 bits", {".to(tl.float32)": ""}, "does not compile", "Expected dtype",
-            "expected dtype but got",
+        Mistake("all in 16 bits", {".to(tl.float32)": ""},
+            "does not compile", "tl.erf takes float32", "expected dtype but got",
             means="They think that all functions take 16 bits; erf is there for float32, which "
             "is the better choice anyway."),
         Mistake("the root of an integer", {"t * 0.7071067811865476": "t / tl.sqrt(2)"},
@@ -277,8 +278,8 @@ MISTAKES = {
             means="They count on masked lanes being zero; without `other` they are undefined."),
     ],
     "transpose-by-descriptors": [
-        Mistake("the tile not turned", {"tile.T": "tile"}, "wrong", "At [0, 1]",
-            "wrong in case 1",
+        Mistake("the tile not turned", {"tile.T": "tile"}, "wrong",
+            "comes out if a tile is stored without .T", "slip 1",
             means="They exchange the coordinates of the tile and forget that its elements must "
             "change places too."),
         Mistake("the place not turned", {"[col, row], tile.T": "[row, col], tile.T"},

@@ -505,7 +505,7 @@ OTHERS = {
         Other("all that it shows", "i64, divisible by 16"),
         Other("a capital", "I64"),
     ],
-    "which-fall": [Other("a capital", "B")],
+    "which-fall": [Other("a capital", "B"), Other("in parentheses", "(b)")],
     "gate-in-one-pass": [
         Other("the sigmoid written out", {
             "gate * tl.sigmoid(gate) * up": "gate / (1 + tl.exp(-gate)) * up",

@@ -21,8 +21,8 @@ from course.lessons.statements import statement_of
 from course.progress_bar import show_until
 from course.triton_internals.jit_functions import is_gluon, plain_function
 from course.type_names import AnyValue, kind_of
+from course.verifying.text_slips import advice_on
 
-from .slips import advice_on
 from .worker import TARGET_IN_WORDS, Tried, Where, compile_answer, compile_seen, run_answer
 
 if TYPE_CHECKING:
