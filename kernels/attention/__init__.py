@@ -133,13 +133,14 @@ def flash_attention(
     scale: of the scores, positive; head_dim ** -0.5 where it is None.
     return_lse: return (out, lse), lse being the natural logarithm of the sum of exp(scores):
         float32 [batch, heads, M].
-    deterministic: gradients with the same bits each time, which take longer. They have them as well
-        under torch.use_deterministic_algorithms.
+    deterministic: gradients with the same bits each time, in `tl`, where the kernels in Gluon would
+        add to dQ in any order. torch.use_deterministic_algorithms asks for them too.
 
-    For the gradient q, k, v, out and lse are kept; see kernels/attention/gradient for the memory
-    that it takes besides. Nothing is launched where there is no query. Raises TypeError for a
-    non-tensor; ValueError for shapes, dtypes, devices and strides that do not fit, and for CPU
-    tensors where the kernel is compiled for a GPU.
+    For the gradient q, k, v, out and lse are kept. While it is computed it takes 8 bytes for each
+    query of each head, and where the kernels in Gluon compute it 4 * head_dim more. Nothing is
+    launched where there is no query. Raises TypeError for a non-tensor; ValueError for shapes,
+    dtypes, devices and strides that do not fit, and for CPU tensors where the kernel is compiled
+    for a GPU.
     """
     if not (torch.compiler.is_compiling() or _gradient_wanted(q, k, v)):
         return flash_attention_forward(q, k, v, causal, scale, return_lse, layout)

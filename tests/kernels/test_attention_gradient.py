@@ -155,6 +155,19 @@ def test_no_keys_no_queries_no_batch(version):
             assert torch.equal(gradient, torch.zeros_like(like))
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize(("version", "per_query"), [(LADDER[0], 8), (LADDER[1], 8 + 4 * 16)])
+def test_it_takes_the_memory_that_is_said(version, per_query):
+    x = inputs(batch=2, heads=4, queries=128, keys=64, head_dim=16, key_heads=2)
+    out, lse = flash_attention(*x, return_lse=True)
+    version(out, *x, out, lse)
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    gradients = version(out, *x, out, lse)
+    beyond = torch.cuda.max_memory_allocated() - before - sum(each.nbytes for each in gradients)
+    assert beyond == per_query * 2 * 4 * 128
+
+
 @pytest.mark.parametrize("version", LADDER)
 def test_nan_in_one_head_stays_there(version):
     q, k, v = inputs(heads=3, queries=20, keys=20, head_dim=16)

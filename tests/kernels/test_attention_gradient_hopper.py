@@ -72,6 +72,10 @@ MOST_SPILLS = {64: 4, 128: 4, 256: 40}
 loads from there where its operands lie, before a product, and no sums."""
 
 
+BARRIERS = {64: 14, 128: 14, 256: 10}
+"""All of which are waited for: the memory of an unused one would be a tile's as well."""
+
+
 def compiled(head_dim, dtype):
     """A kernel with both of its loops, the one with a causal mask and the one without."""
     x = torch.zeros(1, 2, 512, head_dim, dtype=dtype)
@@ -89,6 +93,7 @@ def test_it_fits_and_spills_nothing_where_no_mask_is(head_dim, dtype):
     assert lowered.resources.fits, lowered.resources
     assert "serialized" not in lowered.assembler.log
     assert "cp.reduce.async.bulk.tensor" in lowered.ptx
+    assert lowered.ptx.count("mbarrier.init") == BARRIERS[head_dim]
     bodies = sorted(loops(lowered.sass), key=len)
     for body in bodies[: len(bodies) // 2]:  # the longer ones compute the mask
         spills = re.findall(r"\b(?:LDL|STL)\b", "\n".join(body))

@@ -11,7 +11,7 @@ With S = scale * q @ k.T, P = softmax(S) and out = P @ v, the gradients are
 The log-sum-exp that the forward pass returns gives P back, tile by tile: P = exp(S - lse). And
 delta, in which a row of the softmax meets all its keys, needs none of them: it is a sum over
 head_dim. A gradient d_lse of the log-sum-exp itself adds P * d_lse to dS, so it is subtracted from
-delta.
+delta. All of this is algorithm 2 of FlashAttention-2 (Dao, arXiv 2307.08691), with its names.
 
     delta, lse2 = sum of each row of d_out * out, lse * log2(e)
     for each tile k, v of BLOCK_N keys and values, in parallel:
@@ -36,15 +36,17 @@ takes 2 * B * H * M * N * D operations, half under a causal mask. The ladder:
         flash_attention_backward     on compute capability 9.0 the kernels in Gluon, which add to dQ
                                      as v2 does, where they take the inputs; elsewhere v1
 
-On an H200 v1 is faster than v2: in `tl` the products of one tile wait for each other, and its dQ
-for the additions, while v1's two loops are short. The kernels in Gluon say themselves what waits
-for what, and are faster than both. The bytes are memory beyond the gradients, freed at the end. The
-forward pass keeps q, k, v, out and lse, of which lse is all that a call without gradient does not
-return: 4 * B * H * M.
+The bytes are memory beyond the gradients, freed at the end. Until then the forward pass keeps q, k,
+v, out and lse; lse, 4 * B * H * M bytes, is all that a call without a gradient would not return.
+
+In `tl` the products of one tile wait for each other, and v2's dQ for the additions as well. v1's
+loops are short, so it is v1 that is launched where no kernel in Gluon is. Those say themselves what
+waits for what.
 
 Heads that share keys: the program of a tile of keys goes through the queries of all of them, so dK
-and dV are sums in registers. dK, dV and dQ are added up in float32; P and dS are rounded to the
-dtype of the inputs, for the products.
+and dV are sums in registers. dK, dV and dQ are added up in float32. P and dS are rounded to the
+dtype of the inputs, for the products, and delta is computed from an out that was rounded. So where
+large terms cancel, a small gradient is off by a rounding of its terms, and not of itself.
 
 The files: here the launches; inputs.py checks, allocates and computes delta; tl.py has the kernels
 of v1 and v2, and settings.py their tiles; gluon/ has the kernels for compute capability 9.0,
@@ -86,8 +88,8 @@ def flash_attention_backward(
     q, k, v, causal, scale, layout: as `flash_attention` was given them. out, lse: as it returned
         them.
     d_lse: the upstream gradient of lse, float32 [batch, heads, M]; 0 where it is None.
-    deterministic: the same bits each time, as v1 gives them everywhere. The kernel in Gluon adds to
-        dQ in the order in which programs come.
+    deterministic: the same bits each time, by v1: 7 products or 8 in place of 5. The kernels in
+        Gluon add to dQ in the order in which programs come. Elsewhere it changes nothing.
 
     Raises TypeError for a non-tensor; ValueError where shapes, dtypes, devices or strides do not
     fit.

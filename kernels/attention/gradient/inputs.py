@@ -21,7 +21,7 @@ class Backward(NamedTuple):
     and two numbers for each query: lse2 and delta, float32 [batch, heads, padded]."""
 
     forward: Launch
-    """q, k, v and the options. Its `out` is the tensor that dQ is written to."""
+    """q, k, v, lse and the options. Its `out` is the tensor that dQ is written to."""
     d_out: torch.Tensor
     d_k: torch.Tensor
     d_v: torch.Tensor
@@ -48,6 +48,7 @@ def prepare_backward(
         if numbers is not None:
             _check_numbers(name, numbers, forward.lse)
     lse = as_stored(lse).contiguous()
+    forward = forward._replace(lse=lse)  # the one that was allocated is freed
     d_lse = None if d_lse is None else as_stored(d_lse).contiguous()
     d_out, out = (as_bhmd(_rows(x), layout) for x in (d_out, out))
     batch, heads, seqlen_q, head_dim = forward.q.shape

@@ -24,8 +24,8 @@ D_K: Table = KEYS | {227: {256: Settings(64, 64, 4, 2)}}
 D_V: Table = KEYS | {227: {256: Settings(64, 128, 8, 2)}}
 """Of keys_kernel for dV alone."""
 MOST_TOGETHER = 128
-"""The most dimensions at which a program of v1 computes both dK and dV. With more the sums fill the
-registers: two launches compute S once more, and took two thirds of the time."""
+"""The most dimensions at which a program of v1 computes both dK and dV. With more, the sums of both
+fill the registers, so there are two launches, and S is computed once more."""
 QUERIES: Table = {
     64: {64: Settings(32, 32, 4, 1), 128: Settings(32, 16, 4, 1), 256: Settings(16, 16, 4, 1)},
     99: {64: Settings(64, 32, 4, 2), 128: Settings(32, 32, 4, 2), 256: Settings(32, 16, 4, 1)},

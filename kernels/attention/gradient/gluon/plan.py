@@ -26,8 +26,8 @@ ROWS = 64
 """Keys of a consumer: a warp group's products have so many rows."""
 SIDE_BY_SIDE = 2
 """Heads whose programs run together. All programs of a head begin with the same queries, and one
-that adds to dQ waits for the others; but more heads read more than the L2 cache holds. Measured on
-an H200: with 2 up to a tenth less time than with 1 or 4, and nowhere much more."""
+that adds to dQ waits for the others; but more heads read more than the L2 cache holds. Chosen
+among 1, 2 and 4 on an H200."""
 
 
 def servable(launch: Backward) -> bool:
