@@ -126,6 +126,11 @@ MISTAKES = {
         }, "race", "total_ptr", "race stores in case 1",
             means="They store where they should add, so that one part stays "
             "and the others are lost."),
+        Mistake("what was there before, stored again", {
+            "tl.atomic_add(total_ptr, part)":
+            "tl.store(total_ptr, tl.atomic_add(total_ptr, part))",
+        }, "wrong", "tl.atomic_add has stored already", "wrong in case 1, stored twice",
+            means="They take atomic_add for an addition whose result is still to be stored."),
         Mistake("each lane adds the part", {
             "tl.atomic_add(total_ptr, part)":
             "tl.atomic_add(total_ptr + tl.zeros_like(offsets), part)",
