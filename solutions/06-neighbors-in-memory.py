@@ -135,9 +135,18 @@ draw.access(transpose_kernel, (2, 2), *args, BLOCK_M=64, BLOCK_N=64, target="sm_
 # But how can both sides be coalesced? A thread that loaded four neighbors in a row of `x` has
 # elements that belong in four different rows of `out`. The answer is that the thread which loads an
 # element need not be the one that stores it: in between, the threads of a program exchange elements
-# through shared memory. You wrote nothing for that. The compiler arranges it. (In the compiler's
-# own text, which notebook {who-holds-what} teaches you to read, it is one line:
-# `ttg.convert_layout`.)
+# through shared memory. Here one warp does so with a tile of 8 x 8. An element keeps the color of
+# the thread that loaded it, and its number says which thread handles it in this place.
+
+# %%
+draw.exchange(thread=5)
+
+# %% [markdown]
+# Thread 5 loads two neighbors and puts them into shared memory. Then it takes two others from
+# there, one below the other, which threads 8 and 12 have loaded, and these are neighbors in `out`.
+# Every bold row is a sector, and all threads together read and write it whole. You wrote nothing
+# for that. The compiler arranges it. (In the compiler's own text, which notebook {who-holds-what}
+# teaches you to read, it is one line: `ttg.convert_layout`.)
 #
 # `cost` gives the same as numbers, for a whole launch on a larger matrix. Its 2^20 float32
 # elements fill 131,072 sectors, so that is the least on either side.

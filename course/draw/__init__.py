@@ -24,6 +24,7 @@ _MODULES = {
     "access": "course.tracing.access_view",
     "attention": "course.draw.attention_grid",
     "broadcast": "course.draw.broadcast_sketch",
+    "exchange": "course.draw.tile_exchange",
     "hierarchy": "course.draw.hierarchy_sketch",
     "ladder": "course.draw.ladder_plot",
     "layout": "course.lowering.layout_view",

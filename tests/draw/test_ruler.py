@@ -1,4 +1,4 @@
-"""The ruler of memory: what is touched, against a count byte by byte, and how it is told."""
+"""The ruler of memory, and the tile in shared memory: what is touched, and how it is told."""
 
 import itertools
 import re
@@ -8,6 +8,7 @@ import pytest
 from course import draw
 from course.display.colors import BANKS
 from course.draw.memory_ruler import IN_A_ROW, MOST_SLOTS, Access, draw_access, thread_color
+from course.draw.tile_exchange import words_of
 from course.errors import CourseError
 
 SETTINGS = [
@@ -84,16 +85,13 @@ def test_it_is_told_in_words(strides, settings, words):
 
 
 def test_where_no_script_runs_each_stride_has_its_sentence_and_its_picture(monkeypatch):
-    shown, _ = draw.ruler(1, 2, 8)._repr_mimebundle_()
-    html = shown["text/html"]
-    told = re.findall(r"<p>stride (\d): The 32 threads touch (\d+) sectors", html)
-    assert told == [("1", "4"), ("2", "8"), ("8", "32")]
-    alts = re.findall(r'src="data:image/png;base64,[^"]+" alt="([^"]+)"', html)
-    assert "\n".join(alts) == shown["text/plain"]
     monkeypatch.setenv("COURSE_STATIC", "1")
-    again = draw.ruler(1, 2, 8)._repr_mimebundle_()
-    assert html in again["text/html"] and set(again) == {"text/html", "text/plain"}
-    assert again == draw.ruler(1, 2, 8)._repr_mimebundle_()
+    shown = draw.ruler(1, 8)._repr_mimebundle_()
+    told = re.findall(r"<p>stride (\d): The 32 threads touch (\d+) sectors", shown["text/html"])
+    assert told == [("1", "4"), ("8", "32")]
+    alts = re.findall(r'src="data:image/png;base64,[^"]+" alt="([^"]+)"', shown["text/html"])
+    assert set(shown) == {"text/html", "text/plain"} and "\n".join(alts) == shown["text/plain"]
+    assert draw.exchange(5).alt == words_of(5)
 
 
 def test_each_setting_changes_the_picture():
@@ -123,9 +121,24 @@ def test_threads_go_from_dark_to_light_through_the_colors_of_banks():
             lambda: draw.ruler(per_thread=8),
             "per_thread is 8, and must be one of 1, 2, 4: a thread loads up to 16 bytes at once.",
         ),
+        (lambda: draw.exchange(32), "There is no thread 32: there are 32, counted from 0."),
         (lambda: draw.ruler(per_thread=True), "per_thread is True, and must be"),
     ],
 )
 def test_what_cannot_be_drawn_is_a_sentence(call, words):
     with pytest.raises(CourseError, match=re.escape(words)):
         call()
+
+
+@pytest.mark.parametrize("thread", range(32))
+def test_a_tile_is_exchanged_so_that_each_thread_stores_neighbors_that_others_loaded(thread):
+    words = words_of(thread)
+    head, picked, stored = re.split(" From there it takes |, and stores them as ", words)
+    loaded = [tuple(map(int, each)) for each in re.findall(r"x\[(\d), (\d)\]", head)]
+    taken = [tuple(map(int, each)) for each in re.findall(r"x\[(\d), (\d)\]", picked)]
+    out = [tuple(map(int, each)) for each in re.findall(r"out\[(\d), (\d)\]", stored)]
+    assert [(column, row) for row, column in out] == taken
+    assert [8 * row + column for row, column in loaded] == [2 * thread, 2 * thread + 1]
+    assert [8 * row + column for row, column in out] == [2 * thread, 2 * thread + 1]
+    loaders = re.search(r"which threads (\d+) and (\d+) loaded", picked).groups()
+    assert [int(each) for each in loaders] == [(8 * row + column) // 2 for row, column in taken]
