@@ -91,8 +91,7 @@ function drawSlot([sector, count], x, y, { owners, touched }, { itemsize, stride
       drawn.push(label(left + width / 2, y, text, { style: `fill: ${ink}; font-size: ${itemsize > 2 ? 10 : 9}px` }));
     }
   }
-  const borders = ["halo", "sector"].map((name) => box(x, y, SECTOR * BYTE, { class: name }));
-  return [...drawn, ...borders];
+  return drawn;
 }
 
 function drawing(settings, found) {
@@ -103,13 +102,17 @@ function drawing(settings, found) {
     drawn.push(box(x, 1, 4 * BYTE, on ? { class: "cell waste", style: `fill: ${color}` } : { class: "cell" }));
     drawn.push(label(x + 2 * BYTE, 1, String(thread), on ? { style: `fill: ${ink}` } : { class: "off" }));
   }
+  const halos = [], borders = []; // above all cells, and every halo below every border
   slots.forEach((slot, place) => {
-    const column = place % IN_A_ROW, y = TOP + Math.floor(place / IN_A_ROW) * ROW;
-    if (!column) drawn.push(label(LEFT - 6, y, `byte ${many(slot[0] * SECTOR)}`, { class: "side" }));
-    drawn.push(...drawSlot(slot, LEFT + column * SECTOR * BYTE, y, found, settings));
+    const x = LEFT + (place % IN_A_ROW) * SECTOR * BYTE, y = TOP + Math.floor(place / IN_A_ROW) * ROW;
+    if (x === LEFT) drawn.push(label(LEFT - 6, y, `byte ${many(slot[0] * SECTOR)}`, { class: "side" }));
+    drawn.push(...drawSlot(slot, x, y, found, settings));
+    if (slot[1] > 1) return;
+    halos.push(box(x, y, SECTOR * BYTE, { class: "halo" }));
+    borders.push(box(x, y, SECTOR * BYTE, { class: "sector" }));
   });
   const end = TOP + (ROW * slots.length) / IN_A_ROW;
-  drawn.push(label(LEFT, end, LEGEND, { class: "legend" }));
+  drawn.push(...halos, ...borders, label(LEFT, end, LEGEND, { class: "legend" }));
   const words = `Memory in sectors of ${SECTOR} bytes under the threads of a warp. ${found.told}`;
   return shape("svg", { viewBox: `0 0 ${ACROSS} ${end + ROW}`, role: "img", "aria-label": words }, drawn);
 }

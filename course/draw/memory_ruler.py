@@ -254,5 +254,6 @@ def _draw_slot(axes: Any, access: Access, slot: Slot, x: float, y: float) -> Non
                 color=ink(color),
                 fontsize=7 if access.itemsize > 2 else 6.5,
             )
-    for color, thick in (("white", 3.5), ("black", 1.5)):  # dark cells would hide a dark border
-        frame(axes, x, y, SECTOR_BYTES * BYTE, CELL, edgecolor=color, lw=thick)
+    # A halo, since dark cells would hide a dark border; no halo is above a border.
+    for color, thick, above in (("white", 3, 1.1), ("black", 1.5, 1.2)):
+        frame(axes, x, y, SECTOR_BYTES * BYTE, CELL, edgecolor=color, lw=thick, zorder=above)
