@@ -13,6 +13,8 @@ WAYS = [
     Access(1, 4, 4, 1, 32),
     Access(2, 16, 1, 16, 9),
     Access(8, 2, 8, 5, 1),
+    Access(24, 1, 4, 0, 17),  # gaps of two sectors
+    Access(8, 4, 4, 5, 32),  # more than there is room for
     Access(1024, 1, 2, 31, 32),
 ]
 
