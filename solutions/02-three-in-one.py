@@ -98,10 +98,12 @@ print(f"{12 * n / 1e6:.0f} MB at {facts.memory_tb_s:.2f} TB/s: about {roof_us:.0
 #   warps and registers, and works on one while another waits for memory. On an H200 it has places
 #   for 64 warps. The share that is filled is the **occupancy**.
 #
-# Here is a warp that loads 32 neighboring elements of a float32 vector. Four sectors hold them all.
+# Here is a warp that loads 32 neighboring elements of a float32 vector. Below its threads lies
+# memory, element by element, with a bold border around each sector. Four sectors hold them all.
+# Move `start` to 1: the same 128 bytes now lie in five.
 
 # %%
-draw.sectors(1)
+draw.ruler()
 
 # %% [markdown]
 # And this is what `cost` counts for the whole addition. A tensor on the device `meta` has a shape
