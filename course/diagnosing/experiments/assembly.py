@@ -1,0 +1,97 @@
+"""Variants as machine code, and whether each lost only what it was to lose."""
+
+from collections import Counter
+from collections.abc import Collection
+from pathlib import Path
+
+from course.errors import CourseError
+from course.files import scratch
+from course.gpus import throughput as unit
+from course.isolate.commands import run_command
+from course.lowering.locations import Frame, relocated
+from course.lowering.result import Lowered
+from course.lowering.sass import nvidia_tool
+
+from ..machine_code import MachineCode, parsed
+from .variants import Variant
+
+TIMEOUT_S = 20
+KEPT = 0.5
+"""The part of a line's instructions of one kind that must still be there. Where the assembler has
+unrolled other loops, one must be: what has become of no use is gone as a whole."""
+KEPT_OF_ALL = 0.75
+"""The same of all instructions: what only served what went, may go with it."""
+PRODUCTS = "products"
+WATCHED = (unit.GLOBAL, unit.SHARED, unit.SHUFFLE, unit.SPECIAL, unit.FLOAT64, PRODUCTS)
+"""Kinds of instructions none of which may go by the way."""
+MEANT = {
+    "exchange": {unit.SHUFFLE, unit.SHARED},
+    "math": {unit.SPECIAL, unit.FLOAT64},
+    "products": {PRODUCTS},
+}
+"""What goes with a kind of variant, wherever the assembler says that it comes from."""
+
+
+def assembled(lowered: Lowered, before: MachineCode, variant: Variant) -> bytes | str:
+    """A variant in machine code, or why it is none that says something.
+
+    before: the kernel's machine code as it is, with the same locations.
+    """
+    try:
+        cubin = assemble(lowered, variant.ptx)
+        return lost_besides(before, code_of(cubin), variant) or cubin
+    except CourseError as error:
+        return str(error)
+
+
+def assemble(lowered: Lowered, ptx: str) -> bytes:
+    """The machine code of an edited PTX, which names the reader's own lines alone.
+
+    Raises CourseError where the assembler refuses it.
+    """
+    with scratch() as folder:
+        source, output = folder / "kernel.ptx", folder / "kernel.ptx.o"
+        source.write_text(relocated(ptx, {line.frame for line in lowered.source_lines()}))
+        files = {".ptx": str(source), ".o": str(output)}  # in place of those of the first run
+        command = [files.get(Path(word).suffix, word) for word in lowered.assembler.command]
+        ended = run_command(command, TIMEOUT_S)
+        if ended.how != "finished":
+            said = (ended.stderr.strip().splitlines() or [""])[0]
+            raise CourseError(f"{ended.sentence('the assembler')}: {said}")
+        return output.read_bytes()
+
+
+def code_of(cubin: bytes) -> MachineCode:
+    """Machine code as instructions with their lines. Raises CourseError if it cannot be read."""
+    if code := parsed(nvidia_tool("nvdisasm", cubin, "-gi", "-c", "-ndf")):
+        return code
+    raise CourseError("the machine code holds no instructions")
+
+
+def lost_besides(before: MachineCode, after: MachineCode, variant: Variant) -> str:
+    """What an edited kernel has lost beside what was meant, in words; empty if nothing."""
+    was, left = (_counts(code, variant.places) for code in (before, after))
+    meant = MEANT.get(variant.kind, set())
+    room = variant.removed
+    unrolled_alike = len(before.loops) == len(after.loops)
+    for (line, kind), number in was.items():
+        lost = number - left[line, kind]
+        if kind in meant:
+            lost, room = lost - room, room - min(lost, room)
+        least = KEPT * number if unrolled_alike else 1
+        if kind in WATCHED and lost > 0 and left[line, kind] < least:
+            return f"{lost} of {number} instructions for {kind} in line {line[1]} went with it"
+    least = KEPT_OF_ALL * was.total() - variant.removed * bool(meant)
+    if unrolled_alike and left.total() < least:
+        return f"{was.total() - left.total()} of {was.total()} instructions went with it"
+    return ""
+
+
+def _counts(code: MachineCode, lines: Collection[Frame]) -> Counter[tuple[Frame, str]]:
+    """The instructions by their line and kind, those of these lines left out."""
+    return Counter(
+        (each.frames[0], PRODUCTS if "MMA" in each.operation else each.unit)
+        for block in code.blocks
+        for each in block.instructions
+        if each.frames and each.frames[0] not in lines
+    )
