@@ -8,8 +8,10 @@ from course.lowering.api import Lowered, LowerError
 
 from ..what_if import with_options
 
-MOST_WARPS = 16
+WARPS = (1, 2, 4, 8, 16)
 STAGES = (2, 3, 4)
+MOST_REGISTERS = 512
+"""Registers that a thread may want for fewer warps to be tried: it has half as many."""
 _FLOAT64 = re.compile(r"(?<=\dx)f64\b|(?<![\w<])f64\b")
 
 
@@ -26,8 +28,9 @@ def cures_of(lowered: Lowered) -> Iterator[Cure]:
     """The kernel with other numbers of warps and stages, and with float32 for float64."""
     options, resources = lowered.metadata["options"], lowered.resources
     warps, stages = options["num_warps"], options.get("num_stages", 1)
-    for number in (warps // 2, warps // 4, 2 * warps, 4 * warps):
-        if 1 <= number <= min(MOST_WARPS, resources.most_warps):
+    for number in WARPS:
+        fit = resources.registers * warps <= number * MOST_REGISTERS
+        if number != warps and number <= resources.most_warps and fit:
             yield from _compiled(lowered, num_warps=number)
     pipelined = "cp.async" in lowered.ptx or "tt.dot" in lowered.texts.get("ttir", "")
     for number in STAGES if pipelined else ():

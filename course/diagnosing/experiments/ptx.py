@@ -62,6 +62,8 @@ class Instruction:
         guard = _REGISTER.findall(self.guard)
         if self.operation == "bra":
             return guard
+        if self.operation == "wgmma":  # where its operands lie in shared memory
+            return [name for name in self.sources if name.startswith("%rd")]
         if self.operation not in MEMORY:
             return []
         return guard + _REGISTER.findall(" ".join(_ADDRESS.findall(" ".join(self.operands))))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from course.lowering.locations import Frame
 
-from .ptx import Instruction, Ptx, beginning, pointers
+from .ptx import SHARED, Instruction, Ptx, beginning, pointers
 
 NEVER = "%course_never"
 WIDTHS = {"r": 32, "f": 32, "hh": 32, "rs": 16, "h": 16, "rd": 64, "fd": 64}
@@ -101,6 +101,8 @@ def multiplied(ptx: Ptx, each: Instruction) -> list[str] | None:
 
 def exchanged(ptx: Ptx, each: Instruction) -> list[str] | None:
     """What a thread has in place of what it would get from another, and no wait for it."""
+    if SHARED in ptx.steering:  # without a barrier it could be read too early
+        return None
     return passed_on(ptx, each) if each.operation == "shfl" else off(ptx, each)
 
 

@@ -1,0 +1,151 @@
+"""Which cause an experiment is about: what was measured, beside what the rules have counted."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from course.lowering.locations import Frame
+
+from ..evidence import Evidence
+from ..result import LEAST_GAIN, Finding
+from .result import Experiment, Experiments
+from .words import WORDS
+
+LEAST_BOUND = 1.15
+"""Below this a bound says nothing: a copy of one tensor to another has such a one too."""
+NEARLY_ALL = 0.8
+"""The part of what all lines of a kind save from which on a single line is what matters."""
+HELPED = 0.7
+"""The part of a change's gain that a cause must explain, for the change to be its cure."""
+JOINED = 8
+"""How many small programs one larger one stands for."""
+GRID = ("idle multiprocessors", "starting programs")
+CAUSES = {
+    "loads": ("sectors", "narrow", "shared reads", "small tiles", "repeats", "pipelining"),
+    "stores": ("sectors", "narrow", "repeats"),
+    "atomics": ("sectors", "fences", "repeats"),
+    "fences": ("fences",),
+    "waiting": ("locks",),
+    "products": ("tensor cores", "older dot"),
+    "exchange": ("reductions",),
+    "math": ("instructions", "float64"),
+    "arithmetic": ("instructions", "float64", "tensor cores"),
+    "float64": ("float64",),
+    "num_warps": ("spills", "occupancy"),
+    "num_stages": ("pipelining",),
+    "idle multiprocessors": ("few programs", "last wave", "uneven programs"),
+    "starting programs": ("small programs",),
+}
+"""A kind of experiment -> the causes that it measures."""
+
+
+def blamed(
+    evidence: Evidence, findings: tuple[Finding, ...], experiments: Experiments
+) -> tuple[Finding, ...]:
+    """The findings in the order of what experiments have saved, with one for each experiment that
+    no rule explains. What no experiment is about comes behind them, by its estimate."""
+    measured = sorted(
+        weighed(evidence, experiments), key=lambda pair: -pair[1]
+    )  # the largest gain first
+    named, left = [], [*findings]
+    for experiment, gain in measured:
+        own = [each for each in left if _is_about(evidence, experiment, each)]
+        left = [each for each in left if each not in own]
+        if gain >= _least(experiment):
+            named += [
+                replace(each, without=experiment, gain=gain)
+                for each in own or [unexplained(evidence, experiment, experiments)]
+            ]
+        else:
+            left += [replace(each, without=experiment, gain=1) for each in own if each.always]
+    ordered = sorted(left, key=lambda each: (each.without is not None, -each.gain))
+    kept = [each for each in ordered if each.always or each.gain >= LEAST_GAIN]
+    return tuple(_with_cures(named, experiments) + kept)
+
+
+def weighed(evidence: Evidence, experiments: Experiments) -> Iterator[tuple[Experiment, float]]:
+    """The experiments that matter, with what mending what they took out gains at most."""
+    clocks = experiments.clocks
+    busy = clocks.busy if clocks else 1.0
+    for each in [*_telling(experiments), *_of_grid(experiments)]:
+        least = 0.0 if each.cure else evidence.least_us(1 if each.kind in GRID else busy)
+        yield each, experiments.us / max(each.us, least)
+
+
+def _telling(experiments: Experiments) -> Iterator[Experiment]:
+    """Of each kind the single lines, or all lines together where no line saves most by itself; of
+    the changes of a parameter the best one."""
+    kinds = dict.fromkeys(each.kind for each in experiments.done)
+    for kind in kinds:
+        own = [each for each in experiments.done if each.kind == kind]
+        if own[0].cure:
+            yield min(own, key=lambda each: each.us)
+            continue
+        together = max(own, key=lambda each: len(each.lines))
+        single = [each for each in own if each is not together] or own
+        saved = experiments.us - together.us
+        best = experiments.us - min(each.us for each in single)
+        yield from single if best >= NEARLY_ALL * saved else [together]
+
+
+def _of_grid(experiments: Experiments) -> Iterator[Experiment]:
+    """What clocks say of idle multiprocessors, and an empty launch of the start of programs."""
+    us = experiments.us
+    if experiments.clocks:
+        yield Experiment("idle multiprocessors", (), us * experiments.clocks.busy)
+    if experiments.empty_us:
+        saved = experiments.empty_us * (1 - 1 / JOINED)
+        yield Experiment("starting programs", (), us - min(us, saved))
+
+
+def _least(experiment: Experiment) -> float:
+    return LEAST_GAIN if experiment.cure else LEAST_BOUND
+
+
+def _is_about(evidence: Evidence, experiment: Experiment, finding: Finding) -> bool:
+    """Whether an experiment measures what a finding is about."""
+    if finding.cause not in CAUSES.get(experiment.kind, ()):
+        return False
+    places = set(_places(evidence, finding))
+    return not places or not experiment.lines or bool(places & set(experiment.lines))
+
+
+def _places(evidence: Evidence, finding: Finding) -> Iterator[Frame]:
+    """The lines that a finding is about; for a loop those of its loads too."""
+    if finding.place:
+        yield finding.place.frame
+        for loop in evidence.loops:
+            if finding.cause == "pipelining" and loop.line == finding.place:
+                yield from (call[:2] for call in loop.loads)
+
+
+def unexplained(evidence: Evidence, experiment: Experiment, experiments: Experiments) -> Finding:
+    """A finding for what was measured and no rule has a reason for."""
+    what, why, change = WORDS[experiment.kind]
+    part = 1 - experiment.us / experiments.us
+    lines = sorted(evidence.line(frame).number for frame in experiment.lines)
+    where = (
+        f" in line{'s' if len(lines) > 1 else ''} {' and '.join(map(str, lines))}" if lines else ""
+    )
+    return Finding(
+        experiment.kind,
+        f"{experiment.cure or what}{where}: {part:.0%} of the time",
+        why,
+        change,
+        place=evidence.line(experiment.lines[0]) if experiment.lines else None,
+    )
+
+
+def _with_cures(named: list[Finding], experiments: Experiments) -> list[Finding]:
+    """The findings, with each change that helped beside the first cause that explains its gain, in
+    place of a finding of its own."""
+    cures = [each for each in named if each.without and each.without.cure]
+    causes = [each for each in named if each not in cures]
+    alone = []
+    for cure in cures:
+        number = next((n for n, each in enumerate(causes) if each.gain >= HELPED * cure.gain), None)
+        if number is None or causes[number].cure:
+            alone.append(cure)
+        else:
+            own = causes[number]
+            causes[number] = replace(own, cure=cure.without, gain=max(own.gain, cure.gain))
+    return sorted([*causes, *alone], key=lambda each: -each.gain)
