@@ -37,9 +37,8 @@ class Launcher:
             profiler's buffer would be.
         """
         code = copy.copy(self._compiled)
-        size = scratch.nbytes // max(1, self._programs) if scratch is not None else 0
         code.metadata = code.metadata._replace(
-            num_warps=num_warps, shared=shared_bytes, profile_scratch_size=size
+            num_warps=num_warps, shared=shared_bytes, profile_scratch_size=int(scratch is not None)
         )
         code.packed_metadata = make_backend(code.metadata.target).pack_metadata(code.metadata)
         code.kernel, code.module, code.function, code._run = binary, None, None, None
@@ -53,8 +52,3 @@ class Launcher:
             run(*self._grid, stream, code.function, packed, None, None, None, *values)
 
         return launch
-
-    @property
-    def _programs(self) -> int:
-        x, y, z = self._grid
-        return x * y * z

@@ -13,21 +13,25 @@ from course.lowering.result import Lowered
 from course.lowering.sass import nvidia_tool
 
 from ..machine_code import MachineCode, parsed
-from .variants import Variant
+from .variants import ADDRESSES, Variant
 
 TIMEOUT_S = 20
 KEPT = 0.5
-"""The part of a line's instructions of one kind that must still be there. Where the assembler has
-unrolled other loops, one must be: what has become of no use is gone as a whole."""
+"""The part of a line's instructions of one kind that must still be there. Where a loop stays that
+the assembler had unrolled before, one must be: what has become of no use is gone as a whole."""
+MORE = 1.1
+"""How many times as often what found no register may be moved."""
 KEPT_OF_ALL = 0.75
 """The same of all instructions: what only served what went, may go with it."""
 PRODUCTS = "products"
+FEW = 4
+"""Special functions and operations in float64 that may go: those for a scalar do not matter."""
 WATCHED = (unit.GLOBAL, unit.SHARED, unit.SHUFFLE, unit.SPECIAL, unit.FLOAT64, PRODUCTS)
 """Kinds of instructions none of which may go by the way."""
 MEANT = {
     "exchange": {unit.SHUFFLE, unit.SHARED},
     "math": {unit.SPECIAL, unit.FLOAT64},
-    "products": {PRODUCTS},
+    "products": {PRODUCTS, unit.SHARED},
 }
 """What goes with a kind of variant, wherever the assembler says that it comes from."""
 
@@ -73,16 +77,22 @@ def lost_besides(before: MachineCode, after: MachineCode, variant: Variant) -> s
     was, left = (_counts(code, variant.places) for code in (before, after))
     meant = MEANT.get(variant.kind, set())
     room = variant.removed
-    unrolled_alike = len(before.loops) == len(after.loops)
+    rolled = len(after.loops) > len(before.loops)
     for (line, kind), number in was.items():
         lost = number - left[line, kind]
         if kind in meant:
             lost, room = lost - room, room - min(lost, room)
-        least = KEPT * number if unrolled_alike else 1
-        if kind in WATCHED and lost > 0 and left[line, kind] < least:
+        least = 1 if rolled else KEPT * number
+        few = FEW if kind in (unit.SPECIAL, unit.FLOAT64) else 0
+        if kind in WATCHED and lost > few and left[line, kind] < least:
             return f"{lost} of {number} instructions for {kind} in line {line[1]} went with it"
+    spilled = [
+        sum(n for (_, kind), n in each.items() if kind == unit.LOCAL) for each in (was, left)
+    ]
+    if spilled[1] > MORE * spilled[0] + FEW:
+        return "it spills more"
     least = KEPT_OF_ALL * was.total() - variant.removed * bool(meant)
-    if unrolled_alike and left.total() < least:
+    if not rolled and variant.kind != ADDRESSES and left.total() < least:
         return f"{was.total() - left.total()} of {was.total()} instructions went with it"
     return ""
 

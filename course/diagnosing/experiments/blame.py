@@ -8,6 +8,7 @@ from course.lowering.locations import Frame
 from ..evidence import Evidence
 from ..result import LEAST_GAIN, Finding
 from .result import Experiment, Experiments
+from .variants import ADDRESSES, MEMORY
 from .words import WORDS
 
 LEAST_BOUND = 1.15
@@ -16,20 +17,29 @@ NEARLY_ALL = 0.8
 """The part of what all lines of a kind save from which on a single line is what matters."""
 HELPED = 0.7
 """The part of a change's gain that a cause must explain, for the change to be its cure."""
+UNEXPLAINED = 0.7
+"""What a bound counts for that no rule has a reason for: it may be reached by nothing."""
+BOTH = 1.3
+"""How many times as much loads and stores together must gain, to be named in place of each."""
 JOINED = 8
 """How many small programs one larger one stands for."""
+BINDS = 0.7
+"""The part of a launch's time that programs which do nothing must take, to be what limits it: else
+they start while others move data."""
 GRID = ("idle multiprocessors", "starting programs")
 CAUSES = {
     "loads": ("sectors", "narrow", "shared reads", "small tiles", "repeats", "pipelining"),
     "stores": ("sectors", "narrow", "repeats"),
     "atomics": ("sectors", "fences", "repeats"),
-    "fences": ("fences",),
+    "relaxed": ("fences",),
+    "memory": ("sectors", "narrow", "repeats"),
+    ADDRESSES: ("sectors", "narrow", "repeats", "instructions"),
     "waiting": ("locks",),
     "products": ("tensor cores", "older dot"),
     "exchange": ("reductions",),
     "math": ("instructions", "float64"),
     "arithmetic": ("instructions", "float64", "tensor cores"),
-    "float64": ("float64",),
+    "float32": ("float64",),
     "num_warps": ("spills", "occupancy"),
     "num_stages": ("pipelining",),
     "idle multiprocessors": ("few programs", "last wave", "uneven programs"),
@@ -43,32 +53,36 @@ def blamed(
 ) -> tuple[Finding, ...]:
     """The findings in the order of what experiments have saved, with one for each experiment that
     no rule explains. What no experiment is about comes behind them, by its estimate."""
-    measured = sorted(
-        weighed(evidence, experiments), key=lambda pair: -pair[1]
-    )  # the largest gain first
     named, left = [], [*findings]
+    measured = sorted(weighed(evidence, experiments), key=lambda pair: -pair[1])
     for experiment, gain in measured:
         own = [each for each in left if _is_about(evidence, experiment, each)]
-        left = [each for each in left if each not in own]
         if gain >= _least(experiment):
-            named += [
-                replace(each, without=experiment, gain=gain)
-                for each in own or [unexplained(evidence, experiment, experiments)]
-            ]
-        else:
-            left += [replace(each, without=experiment, gain=1) for each in own if each.always]
+            left = [each for each in left if each not in own]
+            found = own or [unexplained(evidence, experiment, experiments)]
+            named += [replace(each, without=experiment, gain=gain) for each in found]
+        elif not experiment.cure:  # that one change does not help says nothing of the cause
+            left = [each for each in left if each not in own or each.always]
+            none = {id(each): replace(each, without=experiment, gain=1) for each in own}
+            left = [none.get(id(each), each) for each in left]
     ordered = sorted(left, key=lambda each: (each.without is not None, -each.gain))
     kept = [each for each in ordered if each.always or each.gain >= LEAST_GAIN]
-    return tuple(_with_cures(named, experiments) + kept)
+    return tuple(_with_cures(named, experiments.us) + kept)
 
 
 def weighed(evidence: Evidence, experiments: Experiments) -> Iterator[tuple[Experiment, float]]:
     """The experiments that matter, with what mending what they took out gains at most."""
     clocks = experiments.clocks
     busy = clocks.busy if clocks else 1.0
-    for each in [*_telling(experiments), *_of_grid(experiments)]:
-        least = 0.0 if each.cure else evidence.least_us(1 if each.kind in GRID else busy)
-        yield each, experiments.us / max(each.us, least)
+    gains = {
+        each: experiments.us
+        / max(each.us, 0.0 if each.cure else evidence.least_us(1 if each.kind in GRID else busy))
+        for each in [*_telling(experiments), *_of_grid(experiments)]
+    }
+    one = max((gain for each, gain in gains.items() if each.kind in MEMORY), default=0)
+    for each, gain in gains.items():
+        if each.kind not in ("memory", ADDRESSES) or gain >= BOTH * one:
+            yield each, gain
 
 
 def _telling(experiments: Experiments) -> Iterator[Experiment]:
@@ -92,9 +106,8 @@ def _of_grid(experiments: Experiments) -> Iterator[Experiment]:
     us = experiments.us
     if experiments.clocks:
         yield Experiment("idle multiprocessors", (), us * experiments.clocks.busy)
-    if experiments.empty_us:
-        saved = experiments.empty_us * (1 - 1 / JOINED)
-        yield Experiment("starting programs", (), us - min(us, saved))
+    if experiments.empty_us and experiments.empty_us >= BINDS * us:
+        yield Experiment("starting programs", (), us - experiments.empty_us * (1 - 1 / JOINED))
 
 
 def _least(experiment: Experiment) -> float:
@@ -135,17 +148,34 @@ def unexplained(evidence: Evidence, experiment: Experiment, experiments: Experim
     )
 
 
-def _with_cures(named: list[Finding], experiments: Experiments) -> list[Finding]:
-    """The findings, with each change that helped beside the first cause that explains its gain, in
-    place of a finding of its own."""
-    cures = [each for each in named if each.without and each.without.cure]
-    causes = [each for each in named if each not in cures]
-    alone = []
+def _with_cures(named: list[Finding], us: float) -> list[Finding]:
+    """The findings by what they count for, with each change that helped beside the first cause that
+    explains its gain, in place of a finding of its own.
+
+    us: the time of the launch as it is.
+    """
+    cures = [
+        each
+        for each in named
+        if each.without and each.without.cure and each.cause in WORDS  # no rule names it
+    ]
+    causes = sorted(
+        (each for each in named if each not in cures), key=lambda each: -_weight(each, us)
+    )
     for cure in cures:
         number = next((n for n, each in enumerate(causes) if each.gain >= HELPED * cure.gain), None)
         if number is None or causes[number].cure:
-            alone.append(cure)
+            causes.append(cure)
         else:
             own = causes[number]
             causes[number] = replace(own, cure=cure.without, gain=max(own.gain, cure.gain))
-    return sorted([*causes, *alone], key=lambda each: -each.gain)
+    return sorted(causes, key=lambda each: -_weight(each, us))
+
+
+def _weight(finding: Finding, us: float) -> float:
+    """What a finding counts for among others."""
+    assert finding.without
+    if finding.without.cure or finding.cause not in WORDS:
+        return finding.gain
+    reached = us / finding.cure.us if finding.cure else 0
+    return max(UNEXPLAINED * finding.gain, reached)

@@ -1,5 +1,6 @@
 """Changes of a parameter that may make a kernel faster, each to be tried."""
 
+import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,23 +26,21 @@ class Cure:
 
 
 def cures_of(lowered: Lowered) -> Iterator[Cure]:
-    """The kernel with other numbers of warps and stages, and with float32 for float64."""
+    """The kernel with float32 for float64, and with other numbers of warps and stages."""
+    ttir = lowered.texts.get("ttir", "")
+    if _FLOAT64.search(ttir) and "x!tt.ptr<f64>" not in ttir:
+        with contextlib.suppress(LowerError):
+            yield Cure("float32", "float32", lowered.replace(ttir=in_float32(ttir)))
     options, resources = lowered.metadata["options"], lowered.resources
     warps, stages = options["num_warps"], options.get("num_stages", 1)
     for number in WARPS:
         fit = resources.registers * warps <= number * MOST_REGISTERS
         if number != warps and number <= resources.most_warps and fit:
             yield from _compiled(lowered, num_warps=number)
-    pipelined = "cp.async" in lowered.ptx or "tt.dot" in lowered.texts.get("ttir", "")
+    pipelined = "cp.async" in lowered.ptx or " tt.dot " in ttir
     for number in STAGES if pipelined else ():
         if number != stages:
             yield from _compiled(lowered, num_stages=number)
-    ttir = lowered.texts.get("ttir", "")
-    if _FLOAT64.search(ttir) and "x!tt.ptr<f64>" not in ttir:
-        try:
-            yield Cure("float64", "float32", lowered.replace(ttir=in_float32(ttir)))
-        except LowerError:
-            return
 
 
 def _compiled(lowered: Lowered, **options: int) -> Iterator[Cure]:

@@ -82,10 +82,17 @@ class Instruction:
 class Ptx:
     """A kernel's PTX."""
 
-    def __init__(self, rows: list[str], lines: dict[int, tuple[Frame, Frame]]) -> None:
-        """lines: a row, from 0, and the place and the line of its instruction."""
+    def __init__(
+        self,
+        rows: list[str],
+        lines: dict[int, tuple[Frame, Frame]],
+        dots: frozenset[Frame] = frozenset(),
+    ) -> None:
+        """lines: a row, from 0, and the place and the line of its instruction. dots: the lines of
+        tl.dot."""
         self.rows = rows
         self.instructions = [*_instructions(rows, lines)]
+        self.dots = dots
         self._made_from: dict[str, set[str]] = defaultdict(set)
         for each in self.instructions:
             for result in [*each.results, *[SHARED] * each.into_shared]:
@@ -102,7 +109,10 @@ class Ptx:
             kind = KINDS.get(match["name"].partition(".")[0]) if match and touches else None
             place = calls.path(chain, kind)[0] if kind else chain[0]
             lines[number - 1] = chain[0][:2], place[:2]
-        return cls(rows, lines)
+        texts = lowered.texts.get("ttir", "").split("\n")
+        dots = {number for number, row in enumerate(texts, start=1) if " tt.dot " in row}
+        found = (lowered.lines.back("ttir", number) for number in dots)
+        return cls(rows, lines, frozenset(line.frame for line in found if line))
 
     @cached_property
     def steering(self) -> frozenset[str]:

@@ -39,7 +39,7 @@ class Experiments:
     clocks: Clocks | None
     empty_us: float | None
     """The time of a launch whose programs end at once."""
-    seconds: float
+    seconds: float = 0
     """What all of it took."""
 
     @property

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 
 from course.errors import CourseError
@@ -15,15 +16,29 @@ from course.tracing.launch import PackedLaunch
 
 from ..machine_code import MachineCode
 from .assembly import assemble, assembled, code_of
-from .clocks import with_clocks
+from .clocks import CLOCKS, with_clocks
 from .cures import cures_of
 from .ptx import Ptx
 from .result import Experiment, Experiments
-from .variants import Variant, ended_at_once, relaxed, variants_of
+from .variants import (
+    EMPTY,
+    Variant,
+    ended_at_once,
+    from_one_place,
+    relaxed,
+    reversed_order,
+    variants_of,
+)
 from .worker import MOST_ROUNDS, Code, EndedError, Times, timed
 
-SECONDS = 12
+MAKING_S = 8
+"""How long making variants may take, and compiling with other parameters beside that."""
+SLOWER = 1.05
+"""A launch that takes so many times as long without something says nothing of that."""
+SECONDS = 15
 """How long the launches of a run may take."""
+FEWEST = 12
+"""Variants that are made of the largest kernel too."""
 MOST_ENDED = 3
 """Codes that may fault or not end before a run is given up."""
 Timer = Callable[[PackedLaunch, list[Code], float, str], Times]
@@ -39,71 +54,92 @@ class Candidate:
     cure: str = ""
 
 
-def experiments_on(
-    lowered: Lowered, launch: PackedLaunch, timer: Timer | None = None
-) -> Experiments:
+def experiments_on(lowered: Lowered, launch: PackedLaunch) -> Experiments:
     """Time a launch without each of its parts, and with other parameters.
 
-    timer: `worker.timed`, or what stands in for it.
     Raises CourseError if the launch itself cannot be timed.
     """
     begun = time.monotonic()
-    candidates, dropped = candidates_for(lowered)
-    times, ended = _timed(timer or _timed_there, launch, candidates)
-    done, found = [], {}
+    made = candidates_for(lowered, launch.grid)
+    experiments = timed_together(*made, launch, timed_there)
+    return replace(experiments, seconds=time.monotonic() - begun)
+
+
+def timed_together(
+    candidates: list[Candidate], dropped: list[str], launch: PackedLaunch, timer: Timer
+) -> Experiments:
+    """The times of candidates, the first of which is the launch itself.
+
+    dropped: why others say nothing. timer: `worker.timed`, or what stands in for it.
+    """
+    times, ended = _timed(timer, launch, candidates)
+    whole_us = times.us[0]
+    if whole_us is None:
+        raise CourseError("there was no time for a single launch")
+    done, reasons, found = [], [*dropped, *ended], {}
     for candidate, us, same in zip(candidates, times.us, times.same, strict=True):
         lines = candidate.variant.lines if candidate.variant else ()
         found[candidate.kind] = us
-        if us is None or candidate.kind in ("", "clocks", "empty"):
+        if candidate.kind in ("", CLOCKS, EMPTY):
             continue
-        if candidate.cure and not same:
-            dropped.append(f"{candidate.cure}: results differ")
-            continue
-        done.append(Experiment(candidate.kind, lines, us, candidate.cure))
-    assert times.us[0] is not None
+        if us is None:
+            reasons.append(f"{candidate.cure or candidate.kind}: no time, or no room")
+        elif candidate.cure and not same:
+            reasons.append(f"{candidate.cure}: results differ")
+        elif not candidate.cure and us > SLOWER * whole_us:
+            reasons.append(f"{candidate.kind}: takes longer than the launch")
+        else:
+            done.append(Experiment(candidate.kind, lines, us, candidate.cure))
     return Experiments(
-        times.us[0],
-        times.spread,
-        tuple(done),
-        tuple(dropped + ended),
-        times.clocks,
-        found.get("empty"),
-        time.monotonic() - begun,
+        whole_us, times.spread, tuple(done), tuple(reasons), times.clocks, found.get(EMPTY)
     )
 
 
-def candidates_for(lowered: Lowered) -> tuple[list[Candidate], list[str]]:
+def candidates_for(lowered: Lowered, grid: tuple[int, ...]) -> tuple[list[Candidate], list[str]]:
     """What is timed, the launch itself first; and why other experiments would say nothing."""
+    begun = time.monotonic()
     ptx, before = Ptx.of(lowered), code_of(assemble(lowered, lowered.ptx))
-    variants = [ended_at_once(ptx), *relaxed(ptx), *variants_of(ptx)]
+    side_by_side = max(1, int(cores()))
+    room = max(FEWEST, int(MAKING_S / (time.monotonic() - begun) * side_by_side))
+    # Those without all of a kind first: where there is no room for all, single lines are left out.
+    parts = sorted(variants_of(ptx), key=lambda each: -len(each.lines))
+    whole = [ended_at_once(ptx), *relaxed(ptx), *reversed_order(ptx, grid), *from_one_place(ptx)]
     if clocks := with_clocks(lowered.ptx):
-        variants.insert(0, Variant("clocks", (), clocks, clocks=True))
-    with ThreadPoolExecutor(max(1, int(cores()))) as pool:
+        whole.append(Variant(CLOCKS, (), clocks, scratch=True))
+    variants = [*whole, *parts[:room]]
+    with ThreadPoolExecutor(side_by_side) as pool:
         made = [pool.submit(_made, lowered, before, variant) for variant in variants]
-        cures = [*cures_of(lowered)]
+        until = time.monotonic() + MAKING_S
+        cures = [*takewhile(lambda _: time.monotonic() < until, cures_of(lowered))]
         label = f"{lowered.kernel}: variants"
         show_until(lambda s: not wait(made, s).not_done, lambda: _number(made), len(made), label)
-    candidates, dropped = [Candidate(_code(lowered, lowered.cubin))], []
+    candidates, dropped = [Candidate(code_as_is(lowered, lowered.cubin))], []
+    dropped += [f"{each.kind}: no time" for each in parts[room:]]
     for variant, future in zip(variants, made, strict=True):
         if isinstance(cubin := future.result(), str):
             dropped.append(f"{variant.kind}: {cubin}")
             continue
-        code = replace(_code(lowered, cubin), clocks=variant.clocks, results=bool(variant.cure))
+        code = replace(
+            code_as_is(lowered, cubin),
+            clocks=variant.kind == CLOCKS,
+            scratch=variant.scratch,
+            results=bool(variant.cure),
+        )
         candidates.append(Candidate(code, variant.kind, variant, variant.cure))
     for cure in cures:
-        code = replace(_code(cure.lowered, cure.lowered.cubin), results=True)
+        code = replace(code_as_is(cure.lowered, cure.lowered.cubin), results=True)
         candidates.append(Candidate(code, cure.kind, cure=cure.change))
     return candidates, dropped
 
 
 def _made(lowered: Lowered, before: MachineCode, variant: Variant) -> bytes | str:
     """The machine code of a variant, or why it says nothing."""
-    if variant.kind in ("clocks", "empty") or variant.cure:
+    if variant.kind in (CLOCKS, EMPTY) or variant.cure:
         return assemble(lowered, variant.ptx)
     return assembled(lowered, before, variant)
 
 
-def _code(lowered: Lowered, cubin: bytes) -> Code:
+def code_as_is(lowered: Lowered, cubin: bytes) -> Code:
     options = lowered.metadata["options"]
     return Code(cubin, options["num_warps"], options["shared"])
 
@@ -147,7 +183,7 @@ def _with_bar(timer: Timer, launch: PackedLaunch, codes: list[Code], progress: P
         return times.result()
 
 
-def _timed_there(launch: PackedLaunch, codes: list[Code], seconds: float, progress: str) -> Times:
+def timed_there(launch: PackedLaunch, codes: list[Code], seconds: float, progress: str) -> Times:
     """`worker.timed`, with as much memory as the tensors take beside what CUDA does."""
     memory_bytes = MOST_CHILD_BYTES + Path(launch.tensors).stat().st_size
     there = timed.within(kind="launch", timeout_s=timed.timeout_s, memory_bytes=memory_bytes)

@@ -23,6 +23,11 @@ ARITHMETIC = {
     "add", "sub", "mul", "mad", "fma", "and", "or", "xor", "not", "shl", "shr", "shf", "min", "max",
     "neg", "abs", "bfe", "bfi", "prmt", "selp", "popc", "lop3",
 }  # fmt: skip
+ADDRESSES, ORDER, EMPTY = "addresses", "order of the programs", "empty"
+PLACES, PLACE_BYTES = 16, 2048
+"""Places from which loads are served in turn, and the bytes of each: 16 for each of 128 threads."""
+MEMORY = ("loads", "stores", "atomics")
+"""Kinds that are tried together too: where each takes as long, one alone saves nothing."""
 MANY, MOST_LINES = 12, 3
 """Instructions of arithmetic from which on a line is tried without them, and how many lines are."""
 
@@ -45,8 +50,8 @@ class Variant:
     """The instructions that went."""
     cure: str = ""
     """The change that was made, where results stay as they were."""
-    clocks: bool = False
-    """Whether it writes records of its clocks."""
+    scratch: bool = False
+    """Whether it uses memory of its own, whose address is the kernel's last parameter."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,8 @@ def exchanged(ptx: Ptx, each: Instruction) -> list[str] | None:
 
 def product_off(ptx: Ptx, each: Instruction) -> list[str] | None:
     """What was there in place of a product that is added to it."""
+    if each.operation == "fma":
+        return passed_on(ptx, each)
     if each.operation == "wgmma":
         return guarded(ptx, each)
     sums = re.findall(r"%\w+", each.operands[-1])
@@ -138,12 +145,18 @@ def _spins(ptx: Ptx, each: Instruction) -> bool:
     )
 
 
+def _multiplies(ptx: Ptx, each: Instruction) -> bool:
+    """Whether an instruction computes tl.dot, on the tensor cores or one product at a time."""
+    one_by_one = each.operation == "fma" and each.place in ptx.dots
+    return one_by_one or each.name.startswith(("mma.", "wgmma.mma"))
+
+
 KINDS = (
     Kind("loads", lambda _, each: _global(each, "ld", "cp.async.c"), off),
     Kind("stores", lambda _, each: _global(each, "st"), off),
     Kind("atomics", lambda _, each: _global(each, "atom", "red"), off),
     Kind("waiting", _spins, not_waiting),
-    Kind("products", lambda _, each: each.name.startswith(("mma.", "wgmma.mma")), product_off),
+    Kind("products", _multiplies, product_off),
     Kind("exchange", _exchanges, exchanged),
     Kind("math", lambda _, each: each.operation in MATH, multiplied),
     Kind("arithmetic", lambda _, each: each.operation in ARITHMETIC, passed_on),
@@ -152,6 +165,8 @@ KINDS = (
 
 def variants_of(ptx: Ptx) -> Iterator[Variant]:
     """The variants of a kernel: for each kind one without all of it, and one for each line."""
+    memory: dict[str, dict[int, list[str]]] = {}
+    touching: dict[Frame, None] = {}
     spins = any(_spins(ptx, each) for each in ptx.instructions)
     copied = any("mbarrier" in each.name for each in ptx.instructions)
     for kind in KINDS:
@@ -167,13 +182,19 @@ def variants_of(ptx: Ptx) -> Iterator[Variant]:
         if kind.name == "arithmetic":
             longest = sorted(by_line, key=lambda line: -len(by_line[line]))[:MOST_LINES]
             by_line = {line: by_line[line] for line in longest if len(by_line[line]) >= MANY}
-        edits = {line: _edits(ptx, some, kind.edit) for line, some in by_line.items()}
-        edits = {line: rows for line, rows in edits.items() if rows}
-        if len(edits) > 1 and kind.name != "arithmetic":
-            together = {row: new for rows in edits.values() for row, new in rows.items()}
+        edited = {line: _edits(ptx, some, kind.edit) for line, some in by_line.items()}
+        edits = {line: rows for line, rows in edited.items() if rows}
+        together = {row: new for rows in edits.values() for row, new in rows.items()}
+        if kind.name in MEMORY:
+            memory[kind.name] = together
+            touching |= dict.fromkeys(edits)
+        if len(edits) > 1:
             yield _variant(ptx, kind.name, tuple(edits), together)
         for line, rows in edits.items():
             yield _variant(ptx, kind.name, (line,), rows)
+    if sum(map(bool, memory.values())) > 1:
+        rows = {row: new for each in memory.values() for row, new in each.items()}
+        yield _variant(ptx, "memory", tuple(touching), rows)
 
 
 def _all_exchange(ptx: Ptx, line: Frame) -> list[Instruction]:
@@ -218,14 +239,68 @@ def relaxed(ptx: Ptx) -> Iterator[Variant]:
     edits = {each.row: [ptx.rows[each.row].replace("acq_rel", "relaxed")] for each in fences}
     lines = tuple(dict.fromkeys(each.line for each in fences if each.line))
     if edits and not any(_spins(ptx, each) for each in ptx.instructions):
-        yield replace(_variant(ptx, "fences", lines, edits), cure='sem="relaxed"')
+        yield replace(_variant(ptx, "relaxed", lines, edits), cure='sem="relaxed"')
+
+
+def from_one_place(ptx: Ptx) -> Iterator[Variant]:
+    """The kernel with loads that are served by the L1 cache, and need no address of their own."""
+    loads = [
+        each
+        for each in ptx.instructions
+        if each.line and _global(each, "ld", "cp.async.c") and not ptx.steers(each)
+    ]
+    edits = {}
+    for number, each in enumerate(loads):
+        place = f"[ %course_place + {number % PLACES * PLACE_BYTES} ]"
+        head, _, tail = ptx.rows[each.row].rpartition("[")
+        edits[each.row] = [head + place + tail.partition("]")[2]]
+    if edits:
+        lines = tuple(dict.fromkeys(each.line for each in loads if each.line))
+        variant = _variant(ptx, ADDRESSES, lines, edits)
+        made = (
+            "\t.reg .b32 %course_thread;\n\t.reg .b64 %course_place;\n"
+            "\tmov.u32 %course_thread, %tid.x;\n\tand.b32 %course_thread, %course_thread, 127;\n"
+            f"\tld.param.b64 %course_place, [{pointers(variant.ptx)[-1]}];\n"
+            "\tmad.wide.u32 %course_place, %course_thread, 16, %course_place;\n"
+        )
+        at = beginning(variant.ptx)
+        yield replace(variant, ptx=variant.ptx[:at] + made + variant.ptx[at:], scratch=True)
+
+
+_REVERSED = """\
+	.reg .b32 %course_x, %course_y, %course_z, %course_n;
+	mov.u32 %course_z, %ctaid.z;
+	mov.u32 %course_n, %nctaid.y;
+	mov.u32 %course_y, %ctaid.y;
+	mad.lo.u32 %course_y, %course_z, %course_n, %course_y;
+	mov.u32 %course_n, %nctaid.x;
+	mov.u32 %course_x, %ctaid.x;
+	mad.lo.u32 %course_x, %course_y, %course_n, %course_x;
+	mov.u32 %course_n, %nctaid.z;
+	rem.u32 %course_z, %course_x, %course_n;
+	div.u32 %course_x, %course_x, %course_n;
+	mov.u32 %course_n, %nctaid.y;
+	rem.u32 %course_y, %course_x, %course_n;
+	div.u32 %course_x, %course_x, %course_n;
+"""
+
+
+def reversed_order(ptx: Ptx, grid: tuple[int, ...]) -> Iterator[Variant]:
+    """The kernel whose programs of the last axis follow one another, and not those of the first."""
+    if sum(size > 1 for size in grid) < 2:
+        return
+    text = "\n".join(ptx.rows)
+    at = beginning(text)
+    body = re.sub(r"%ctaid\.([xyz])", r"%course_\1", text[at:])
+    cure = "the axes of the grid in the opposite order"
+    yield Variant(ORDER, (), text[:at] + _REVERSED + body, cure=cure)
 
 
 def ended_at_once(ptx: Ptx) -> Variant:
     """The kernel whose programs end as soon as they begin."""
     text = with_never("\n".join(ptx.rows))
     made = f"setp.eq.b64 {NEVER}, %course_hidden, 1;\n"
-    return Variant("empty", (), text.replace(made, f"{made}\t@!{NEVER} ret;\n"))
+    return Variant(EMPTY, (), text.replace(made, f"{made}\t@!{NEVER} ret;\n"))
 
 
 def _global(each: Instruction, *names: str) -> bool:

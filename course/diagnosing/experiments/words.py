@@ -1,5 +1,7 @@
 """What is said of an experiment that no rule explains."""
 
+from .variants import ADDRESSES, ORDER
+
 WORDS = {
     "loads": (
         "the loads",
@@ -15,6 +17,24 @@ WORDS = {
         "the atomics",
         "updates of one place go one after the other, wherever they come from.",
         "add up inside a program what goes to one place, and update it once.",
+    ),
+    "memory": (
+        "the loads and stores",
+        "neither would gain much alone, since the other takes as long.",
+        "let neighbors of a block lie together in memory, for loads and for stores.",
+    ),
+    ADDRESSES: (
+        "loads and the arithmetic for their addresses",
+        "where neighbors of a block lie apart, each needs an address of its own: computing them "
+        "takes longer than loading.",
+        "let the last index of the block go along the axis whose stride is 1, and compute once "
+        "what addresses have in common.",
+    ),
+    ORDER: (
+        "",
+        "programs that run at the same time share what the L2 cache holds: in this order it is "
+        "read from memory again.",
+        "let programs that load the same bytes follow one another in the grid.",
     ),
     "waiting": (
         "programs that wait for a lock",
@@ -63,13 +83,13 @@ WORDS = {
         "of shared memory.",
         "that number of stages.",
     ),
-    "float64": (
+    "float32": (
         "",
         "float64 is computed at half the rate of float32 at best, its divisions and roots far "
         "slower.",
         "compute in float32 what need not be float64.",
     ),
-    "fences": (
+    "relaxed": (
         "",
         "an atomic acquires and releases unless it is told not to, and waits for what was stored.",
         'sem="relaxed", where the atomics hand over nothing else that was stored.',

@@ -17,6 +17,7 @@ from course.triton_internals.jit_functions import jit_function
 from course.triton_internals.launched_code import Launcher
 
 from .clocks import RECORD_BYTES, Clocks, clocks_of
+from .variants import PLACE_BYTES, PLACES
 
 CACHE_BYTES = 2**28
 """More than any GPU's L2 cache: it is written before each launch, to empty that."""
@@ -24,6 +25,10 @@ HELD_CYCLES = 400_000
 """The GPU spins for so long before each launch, so that it stands in the queue by then."""
 LONGEST_S = 25
 """A launch that is not done after so long is taken for one that never ends."""
+PATIENCE_S, TIMES = 3, 10
+"""A code that is not done after so long and so many times as long as the launch is too."""
+LONG_S = 1
+"""A launch that takes so long is not launched once more to warm up."""
 MOST_ROUNDS, FEWEST_ROUNDS = 15, 3
 SAME = 1e-2
 """How far a result may be off the launch's own, over its largest, to count as the same."""
@@ -38,6 +43,8 @@ class Code:
     shared_bytes: int
     clocks: bool = False
     """Whether it writes records of its clocks."""
+    scratch: bool = False
+    """Whether it is given memory of its own, for those records or to load from."""
     results: bool = False
     """Whether its results are compared with those of the launch."""
 
@@ -82,9 +89,11 @@ def timed(launch: PackedLaunch, codes: list[Code], seconds: float, progress: str
         if time.monotonic() - begun > seconds:
             break
         if bench.runs[number] is not None:
-            us[number].append(bench.tried(number))
+            patience_s = PATIENCE_S + TIMES * us[0][0] / 1e6 if us[0] else LONGEST_S
+            us[number].append(bench.tried(number, patience_s))
             if number == 0:
-                us[0] = [bench.tried(0)]  # the first launch loads what later ones find
+                if us[0][0] < LONG_S * 1e6:
+                    us[0] = [bench.tried(0, LONGEST_S)]  # the first launch has loaded its code
                 want = [tensor.clone() for tensor in bench.tensors]
             elif code.results:
                 same[number] = _same(bench.tensors, want)
@@ -132,13 +141,14 @@ class _Bench:
         self._records = torch.zeros(
             math.prod(launch.grid), RECORD_BYTES // 8, dtype=torch.int64, device="cuda"
         )
+        self._zeros = torch.zeros(PLACES * PLACE_BYTES, dtype=torch.int8, device="cuda")
         self._clocked = next((n for n, code in enumerate(codes) if code.clocks), None)
         self.runs = [self._loaded(launcher, code) for code in codes]
         self.between_s = 0.0003 + sum(each.nbytes for each in self._live) / 1e12
 
     def _loaded(self, launcher: Launcher, code: Code) -> Callable[[], None] | None:
         """A function that launches a code; None if it does not fit the GPU."""
-        scratch = self._records if code.clocks else None
+        scratch = self._records if code.clocks else self._zeros if code.scratch else None
         try:
             return launcher.of(code.binary, code.num_warps, code.shared_bytes, scratch)
         except Exception as error:
@@ -146,14 +156,14 @@ class _Bench:
                 return None
             raise
 
-    def tried(self, number: int) -> float:
+    def tried(self, number: int, patience_s: float) -> float:
         """The microseconds of a first launch. Raises EndedError if it faults or does not end."""
         try:
             start, end = self._launched(number)
             began = time.monotonic()
             while not end.query():
-                if time.monotonic() - began > LONGEST_S:
-                    raise EndedError(number, f"did not end within {LONGEST_S} s")
+                if time.monotonic() - began > patience_s:
+                    raise EndedError(number, f"did not end within {patience_s:.0f} s")
                 time.sleep(0.0002)
             return 1000 * float(start.elapsed_time(end))
         except RuntimeError as error:
