@@ -180,12 +180,15 @@ class Diagnosis:
             rows.append(f"estimated {time_text(self.work.us)}, of which {part} {time_text(us)}")
         if self.measured_us is not None:
             rows.append(f"measured {time_text(self.measured_us)}")
-        if self.explained is not None and self.explained < EXPLAINED:
+        tried = self.experiments is not None and self.experiments.done
+        if tried or self.explained is None:
+            pass  # what was measured part by part needs no estimate
+        elif self.explained < EXPLAINED:
             rows.append(
                 f"The estimate explains {self.explained:.0%} of the measured time: what takes the "
                 "rest is not known here. Profile the kernel before you change it."
             )
-        elif self.explained is not None and self.explained > 1 / EXPLAINED:
+        elif self.explained > 1 / EXPLAINED:
             rows.append(
                 f"The estimate is {self.explained:.1f} times the measured time: trust the order of "
                 "the gains, and no more than that."
