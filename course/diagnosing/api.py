@@ -134,7 +134,7 @@ def _refuse_what_does_not_fit(lowered: Lowered, kernel: str, gpu: str) -> None:
 
 
 def ranked(findings: list[Finding], work: Work | None) -> tuple[Finding, ...]:
-    """Findings with their estimated gains, the largest first.
+    """Findings with their estimated gains, what is certain first, and then the largest gain.
 
     Of equal gains the one comes first that takes more off the parts which do not bind yet; without
     an estimate they stay in the order of the rules.
@@ -145,7 +145,7 @@ def ranked(findings: list[Finding], work: Work | None) -> tuple[Finding, ...]:
             return 1, 0
         return max(1, work.us / finding.mended.us), work.sum_us - finding.mended.sum_us
 
-    ordered = sorted(findings, key=gains, reverse=True)
+    ordered = sorted(findings, key=lambda each: (each.certain, gains(each)), reverse=True)
     return tuple(replace(finding, gain=gains(finding)[0]) for finding in ordered)
 
 

@@ -34,6 +34,8 @@ class Finding:
     """The kernel's line; None if the cause has no line of its own."""
     always: bool = False
     """Whether it is named although mending it by itself gains nothing."""
+    certain: bool = False
+    """Whether it stands before all that is estimated: most of the GPU has nothing to do."""
     gain: float = 1
     """The time now over the time once it is mended, estimated or measured; at least 1."""
     without: Experiment | None = None

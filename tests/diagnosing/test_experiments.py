@@ -1,5 +1,7 @@
 """Experiments: what is timed, what is dropped, and which cause each of them is about."""
 
+import re
+
 import pytest
 import torch
 
@@ -8,10 +10,14 @@ from course import CourseError, diagnose
 from course.diagnosing import api
 from course.diagnosing.experiments import words
 from course.diagnosing.experiments.blame import CAUSES
+from course.diagnosing.experiments.ptx import Ptx
 from course.diagnosing.experiments.result import Experiment
 from course.diagnosing.experiments.run import Candidate, candidates_for, timed_together
-from course.diagnosing.experiments.variants import KINDS, Variant
+from course.diagnosing.experiments.variants import KINDS, Variant, reversed_order
 from course.diagnosing.experiments.worker import Code, EndedError, Times
+from course.diagnosing.result import Finding
+from course.diagnosing.time_model import Work
+from course.gpus.peaks import gpu_of
 from tests.diagnosing import (
     kernels_atomics,
     kernels_compiled,
@@ -19,7 +25,7 @@ from tests.diagnosing import (
     kernels_grid,
     kernels_sectors,
 )
-from tests.diagnosing.measured import measured_as
+from tests.diagnosing.measured import Asked, experiments, measured_as
 
 COLUMN = (
     kernels_sectors.copy_column_kernel,
@@ -41,10 +47,9 @@ def times(us, same=None, spread=0.0):
     return Times(us, spread, 3, same or [True] * len(us), None)
 
 
-def lines_that_hold(lowered, *texts):
-    return tuple(
-        line.frame for line in lowered.source_lines() if any(text in line.text for text in texts)
-    )
+@pytest.fixture(scope="module")
+def column():
+    return Asked(*COLUMN)
 
 
 def test_what_helps_with_other_results_and_what_takes_longer_than_the_launch_is_dropped():
@@ -102,10 +107,15 @@ def test_the_launch_itself_comes_first_and_each_candidate_can_be_launched():
     assert {"empty", "clocks", "addresses", "memory", "loads", "stores", "num_warps"} <= {*kinds}
     assert all(each.code.binary.startswith(b"\x7fELF") for each in candidates)
     assert all(each.code.results for each in candidates if each.cure)
-    assert "order of the programs" not in kinds
-    in_two_axes, _ = candidates_for(lowered, (32, 32, 1))
-    assert "order of the programs" in [each.kind for each in in_two_axes]
     assert dropped == []
+
+
+def test_the_order_of_programs_is_tried_where_the_grid_has_several_axes():
+    launch = kernels_experiments.SOFTMAX
+    ptx = Ptx.of(course.lower(launch.kernel, *launch.args, target="sm_90"))
+    assert [*reversed_order(ptx, (1024, 1, 1))] == []
+    (variant,) = reversed_order(ptx, (32, 32, 1))
+    assert re.search(r"mov\.u32\s+%r\d+, %course_x;", variant.ptx)
 
 
 def test_every_kind_has_words_and_the_causes_that_it_measures_are_known():
@@ -113,13 +123,10 @@ def test_every_kind_has_words_and_the_causes_that_it_measures_are_known():
     assert {*CAUSES} <= {*words.WORDS}
 
 
-def test_the_rule_whose_line_saves_most_is_first_with_what_was_measured(monkeypatch):
-    def done(lowered):
-        lines = lines_that_hold(lowered, "tl.store")  # it loads there too
-        return [Experiment("loads", lines, 50.0), Experiment("stores", lines, 90.0)]
-
-    measured_as(monkeypatch, 100.0, done)
-    said = diagnose(*COLUMN, target="H200")
+def test_the_rule_whose_line_saves_most_is_first_with_what_was_measured(column):
+    lines = column.lines("tl.store")  # it loads there too
+    done = Experiment("loads", lines, 50.0), Experiment("stores", lines, 90.0)
+    said = column.measured(experiments(100.0, done))
     first = said.findings[0]
     assert (first.cause, first.without.kind) == ("sectors", "loads")
     assert first.gain == pytest.approx(2)
@@ -128,69 +135,80 @@ def test_the_rule_whose_line_saves_most_is_first_with_what_was_measured(monkeypa
     assert "2 experiments in 0 s: loads 1, stores 1." in str(said)
 
 
-def test_what_no_rule_explains_is_named_by_its_line(monkeypatch):
-    def done(lowered):
-        return [Experiment("math", lines_that_hold(lowered, "tl.store"), 20.0)]
+def test_all_lines_together_stand_for_them_where_no_line_saves_most_by_itself(column):
+    one, two = column.lines("tl.store"), column.lines("rows =")
+    assert len(one) == len(two) == 1
+    both = Experiment("loads", one + two, 20.0)
+    lines = [Experiment("loads", one, 90.0), Experiment("loads", two, 85.0)]
+    (first, *_) = column.measured(experiments(100.0, [both, *lines])).findings
+    assert first.without == both
+    nearly_all = [lines[0], Experiment("loads", two, 30.0)]
+    (first, *_) = column.measured(experiments(100.0, [both, *nearly_all])).findings
+    assert first.without == nearly_all[1]
 
-    measured_as(monkeypatch, 100.0, done)
-    launch = kernels_experiments.SOFTMAX
-    said = diagnose(launch.kernel, launch.grid, *launch.args, target="H200")
-    first = said.findings[0]
+
+def test_what_no_rule_explains_is_named_by_its_line(column):
+    done = [Experiment("math", column.lines("tl.store"), 20.0)]
+    first = column.measured(experiments(100.0, done)).findings[0]
     assert first.what.startswith("divisions, roots and exponentials in line ")
     assert first.what.endswith(": 80% of the time")
     assert "tl.store" in first.text
 
 
-def test_a_bound_never_promises_more_than_the_bytes_allow(monkeypatch):
-    x, out = torch.empty(2**22), torch.empty(2**22)
-    launch = kernels_sectors.copy_row_kernel, (4096,), x, out, 1, 1024
-
-    def done(lowered):
-        return [Experiment("loads", lines_that_hold(lowered, "tl.store"), 1.0)]
-
-    measured_as(monkeypatch, 10.0, done)
-    said = diagnose(*launch, target="H200")
-    least_us = 2 * 2**22 * 4 / (4.8e6 * 0.88)
-    assert said.findings[0].gain == pytest.approx(10 / least_us, rel=0.01)
+def test_what_a_rule_explains_comes_before_a_slightly_larger_bound_without_a_reason(column):
+    lines = column.lines("tl.store")
+    done = [Experiment("loads", lines, 60.0), Experiment("math", lines, 50.0)]
+    assert column.measured(experiments(100.0, done)).causes == ["sectors", "math"]
+    done[1] = Experiment("math", lines, 30.0)
+    assert column.measured(experiments(100.0, done)).causes == ["math", "sectors"]
 
 
-def test_a_rule_whose_cause_saves_nothing_is_not_first_and_says_so(monkeypatch):
-    def done(lowered):
-        lines = lines_that_hold(lowered, "tl.store")
-        return [Experiment("loads", lines, 99.0), Experiment("arithmetic", lines, 50.0)]
+def test_a_bound_never_promises_more_than_the_bytes_allow(column):
+    done = [Experiment("loads", column.lines("tl.store"), 0.1)]
+    first = column.measured(experiments(10.0, done)).findings[0]
+    assert first.gain == pytest.approx(10 / column.evidence.least_us(), rel=0.01)
+    # With a tenth of the multiprocessors at work, no load is faster than they can take it.
+    few = column.measured(experiments(10.0, done, busy=0.1)).findings
+    loads = next(each for each in few if each.without.kind == "loads")
+    assert loads.gain < first.gain
 
-    measured_as(monkeypatch, 100.0, done)
-    said = diagnose(*COLUMN, target="H200")
-    assert said.findings[0].cause == "arithmetic"
-    assert said.findings[-1].cause == "sectors"
+
+def test_a_rule_whose_cause_saves_nothing_is_not_first_and_says_so(column):
+    lines = column.lines("tl.store")
+    done = [Experiment("loads", lines, 99.0), Experiment("arithmetic", lines, 50.0)]
+    said = column.measured(experiments(100.0, done))
+    assert said.causes == ["arithmetic", "sectors"]
     assert "gain: none by itself, measured" in str(said.findings[-1])
 
 
-def test_idle_multiprocessors_are_measured_by_clocks(monkeypatch):
+def test_programs_that_take_as_long_to_start_as_the_launch_lasts_come_first(column):
+    slow = column.measured(experiments(100.0, empty_us=98.0))
+    assert slow.causes[0] == "starting programs"
+    assert "starting programs" not in column.measured(experiments(100.0, empty_us=40.0)).causes
+
+
+def test_a_change_that_gains_more_than_any_cause_explains_is_one_of_its_own(column):
+    done = [Experiment("num_warps", (), 20.0, "num_warps=1")]
+    first = column.measured(experiments(100.0, done)).findings[0]
+    assert first.what == "num_warps=1: 80% of the time"
+    assert "gain: 5.0 times, measured" in str(first)
+
+
+def test_idle_multiprocessors_are_measured_by_clocks():
     pair = kernels_grid.PAIRS[0]
     assert pair.cause == "few programs"
-    measured_as(monkeypatch, 1000.0, busy=0.25)
-    said = diagnose(pair.slow.kernel, pair.slow.grid, *pair.slow.args, target="H200")
+    asked = Asked(pair.slow.kernel, pair.slow.grid, *pair.slow.args)
+    said = asked.measured(experiments(1000.0, busy=0.25))
     assert said.causes[0] == "few programs"
     assert said.findings[0].gain == pytest.approx(4)
 
 
-def test_programs_that_take_as_long_to_start_as_the_launch_lasts_come_first(monkeypatch):
-    measured_as(monkeypatch, 100.0, empty_us=98.0)
-    assert diagnose(*COLUMN, target="H200").causes[0] == "starting programs"
-    measured_as(monkeypatch, 100.0, empty_us=40.0)
-    assert "starting programs" not in diagnose(*COLUMN, target="H200").causes
-
-
-def test_a_change_that_helped_stands_beside_the_cause_that_explains_it(monkeypatch):
-    def done(lowered):
-        lines = lines_that_hold(lowered, "atomic_add")
-        relaxed = Experiment("relaxed", lines, 45.0, 'sem="relaxed"')
-        return [Experiment("atomics", lines, 30.0), relaxed]
-
-    measured_as(monkeypatch, 100.0, done)
+def test_a_change_that_helped_stands_beside_the_cause_that_explains_it():
     slow = kernels_atomics.PAIRS[0].slow
-    said = diagnose(slow.kernel, slow.grid, *slow.args, target="H200")
+    asked = Asked(slow.kernel, slow.grid, *slow.args)
+    lines = asked.lines("atomic_add")
+    relaxed = Experiment("relaxed", lines, 45.0, 'sem="relaxed"')
+    said = asked.measured(experiments(100.0, [Experiment("atomics", lines, 30.0), relaxed]))
     assert said.causes.count("fences") == 1
     assert "relaxed" not in said.causes
     first = said.findings[0]
@@ -198,15 +216,19 @@ def test_a_change_that_helped_stands_beside_the_cause_that_explains_it(monkeypat
     assert 'tried: with sem="relaxed" it takes 45 us, measured, and gives the same' in str(first)
 
 
-def test_a_change_that_gains_more_than_any_cause_explains_is_one_of_its_own(monkeypatch):
-    measured_as(monkeypatch, 100.0, [Experiment("num_warps", (), 20.0, "num_warps=1")])
-    first = diagnose(*COLUMN, target="H200").findings[0]
-    assert first.what == "num_warps=1: 80% of the time"
-    assert "gain: 5.0 times, measured" in str(first)
+def test_what_was_measured_needs_no_estimate_of_its_whole(monkeypatch):
+    done = [Experiment("products", (), 40.0)]
+    measured_as(monkeypatch, experiments(100.0, done))
+    args = kernels_compiled.OPERANDS
+    said = diagnose(
+        kernels_compiled.product_by_assembly_kernel, (64,), *args, target="H200"
+    )  # which the interpreter cannot follow
+    assert said.findings[0].gain == pytest.approx(2.5)
+    assert "not known here" not in str(said)
 
 
 def test_what_cannot_be_measured_is_said_and_the_estimate_stays(monkeypatch):
-    measured_as(monkeypatch, 100.0)
+    measured_as(monkeypatch, experiments(100.0))
 
     def fails(*_):
         raise CourseError("the launch itself did not end within 25 s")
@@ -218,10 +240,9 @@ def test_what_cannot_be_measured_is_said_and_the_estimate_stays(monkeypatch):
     assert said.measured_us is None
 
 
-def test_a_kernel_that_was_not_followed_is_measured_all_the_same(monkeypatch):
-    measured_as(monkeypatch, 100.0, [Experiment("products", (), 40.0)])
-    said = diagnose(
-        kernels_compiled.product_by_assembly_kernel, (64,), *kernels_compiled.OPERANDS,
-        target="H200",
-    )  # fmt: skip
-    assert said.findings[0].gain == pytest.approx(2.5)
+def test_what_is_certain_comes_before_what_is_estimated():
+    work = Work(gpu_of("H200"), programs=32, slots=1, memory_sectors=1e6)
+    words = "what", "why", "change"
+    guess = Finding("sectors", *words, mended=work.less(memory_sectors=9e5))
+    few = Finding("few programs", *words, mended=work, certain=True)
+    assert [each.cause for each in api.ranked([guess, few], work)] == ["few programs", "sectors"]
