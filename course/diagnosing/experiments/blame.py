@@ -26,6 +26,10 @@ JOINED = 8
 BINDS = 0.7
 """The part of a launch's time that programs which do nothing must take, to be what limits it: else
 they start while others move data."""
+LAUNCH_US = 3
+"""A launch of a single program that does nothing (H200)."""
+LEAST_SPAN_US = 20
+"""How long a launch must last for clocks to tell much: some tick once in a microsecond."""
 GRID = ("idle multiprocessors", "starting programs")
 CAUSES = {
     "loads": ("sectors", "narrow", "shared reads", "small tiles", "repeats", "pipelining"),
@@ -72,8 +76,7 @@ def blamed(
 
 def weighed(evidence: Evidence, experiments: Experiments) -> Iterator[tuple[Experiment, float]]:
     """The experiments that matter, with what mending what they took out gains at most."""
-    clocks = experiments.clocks
-    busy = clocks.busy if clocks else 1.0
+    busy = _busy(experiments)
     gains = {
         each: experiments.us
         / max(each.us, 0.0 if each.cure else evidence.least_us(1 if each.kind in GRID else busy))
@@ -103,11 +106,17 @@ def _telling(experiments: Experiments) -> Iterator[Experiment]:
 
 def _of_grid(experiments: Experiments) -> Iterator[Experiment]:
     """What clocks say of idle multiprocessors, and an empty launch of the start of programs."""
-    us = experiments.us
-    if experiments.clocks:
-        yield Experiment("idle multiprocessors", (), us * experiments.clocks.busy)
-    if experiments.empty_us and experiments.empty_us >= BINDS * us:
-        yield Experiment("starting programs", (), us - experiments.empty_us * (1 - 1 / JOINED))
+    us, starting_us = experiments.us, (experiments.empty_us or 0) - LAUNCH_US
+    yield Experiment("idle multiprocessors", (), us * _busy(experiments))
+    if starting_us >= BINDS * us:
+        yield Experiment("starting programs", (), us - starting_us * (1 - 1 / JOINED))
+
+
+def _busy(experiments: Experiments) -> float:
+    """The part of the multiprocessors that have a program, on average; 1 where clocks are too
+    coarse to tell."""
+    clocks = experiments.clocks
+    return clocks.busy if clocks and clocks.span_us >= LEAST_SPAN_US else 1
 
 
 def _least(experiment: Experiment) -> float:

@@ -160,4 +160,5 @@ def beginning(text: str) -> int:
 
 def pointers(text: str) -> list[str]:
     """The kernel's parameters of 64 bits; the last is a profiler's buffer, which nobody uses."""
-    return re.findall(r"\.param \.u64[^\n]* (\w+_param_\d+)", text)
+    _, _, entry = text[: beginning(text)].partition(".visible .entry")
+    return re.findall(r"\.param \.u64[^\n]* (\w+_param_\d+)", entry)

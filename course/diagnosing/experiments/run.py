@@ -1,5 +1,6 @@
 """All experiments with one launch: made, assembled side by side, and timed in one run."""
 
+import math
 import tempfile
 import time
 from collections.abc import Callable
@@ -14,7 +15,6 @@ from course.lowering.result import Lowered
 from course.progress_bar import show_until
 from course.tracing.launch import PackedLaunch
 
-from ..machine_code import MachineCode
 from .assembly import assemble, assembled, code_of
 from .clocks import CLOCKS, with_clocks
 from .cures import cures_of
@@ -39,6 +39,8 @@ SECONDS = 15
 """How long the launches of a run may take."""
 FEWEST = 12
 """Variants that are made of the largest kernel too."""
+MOST_CLOCKED = 2**22
+"""Programs of which each may write its record."""
 MOST_ENDED = 3
 """Codes that may fault or not end before a run is given up."""
 Timer = Callable[[PackedLaunch, list[Code], float, str], Times]
@@ -104,11 +106,12 @@ def candidates_for(lowered: Lowered, grid: tuple[int, ...]) -> tuple[list[Candid
     # Those without all of a kind first: where there is no room for all, single lines are left out.
     parts = sorted(variants_of(ptx), key=lambda each: -len(each.lines))
     whole = [ended_at_once(ptx), *relaxed(ptx), *reversed_order(ptx, grid), *from_one_place(ptx)]
-    if clocks := with_clocks(lowered.ptx):
+    programs, clusters = math.prod(grid), lowered.metadata["options"].get("num_ctas", 1)
+    if programs <= MOST_CLOCKED and clusters == 1 and (clocks := with_clocks(lowered.ptx)):
         whole.append(Variant(CLOCKS, (), clocks, scratch=True))
     variants = [*whole, *parts[:room]]
     with ThreadPoolExecutor(side_by_side) as pool:
-        made = [pool.submit(_made, lowered, before, variant) for variant in variants]
+        made = [pool.submit(assembled, lowered, before, variant) for variant in variants]
         until = time.monotonic() + MAKING_S
         cures = [*takewhile(lambda _: time.monotonic() < until, cures_of(lowered))]
         label = f"{lowered.kernel}: variants"
@@ -130,13 +133,6 @@ def candidates_for(lowered: Lowered, grid: tuple[int, ...]) -> tuple[list[Candid
         code = replace(code_as_is(cure.lowered, cure.lowered.cubin), results=True)
         candidates.append(Candidate(code, cure.kind, cure=cure.change))
     return candidates, dropped
-
-
-def _made(lowered: Lowered, before: MachineCode, variant: Variant) -> bytes | str:
-    """The machine code of a variant, or why it says nothing."""
-    if variant.kind in (CLOCKS, EMPTY) or variant.cure:
-        return assemble(lowered, variant.ptx)
-    return assembled(lowered, before, variant)
 
 
 def code_as_is(lowered: Lowered, cubin: bytes) -> Code:

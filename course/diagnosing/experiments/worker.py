@@ -138,11 +138,10 @@ class _Bench:
         args = [value.make(True, saved) for value in launch.args]
         kwargs = {name: value.make(True, saved) for name, value in launch.kwargs.items()}
         launcher = Launcher(kernel, launch.grid, args, kwargs)
-        self._records = torch.zeros(
-            math.prod(launch.grid), RECORD_BYTES // 8, dtype=torch.int64, device="cuda"
-        )
+        self._clocked = any(code.clocks for code in codes)
+        programs = math.prod(launch.grid) if self._clocked else 0
+        self._records = torch.zeros(programs, RECORD_BYTES // 8, dtype=torch.int64, device="cuda")
         self._zeros = torch.zeros(PLACES * PLACE_BYTES, dtype=torch.int8, device="cuda")
-        self._clocked = next((n for n, code in enumerate(codes) if code.clocks), None)
         self.runs = [self._loaded(launcher, code) for code in codes]
         self.between_s = 0.0003 + sum(each.nbytes for each in self._live) / 1e12
 
@@ -191,7 +190,7 @@ class _Bench:
 
     def clocks(self) -> Clocks | None:
         """What the clocks of the last launch with some have recorded."""
-        if self._clocked is None or not bool(self._records[:, 1].any()):
+        if not self._clocked or not bool(self._records[:, 1].any()):
             return None
         multiprocessors = torch.cuda.get_device_properties(0).multi_processor_count
         return clocks_of(self._records, multiprocessors)
