@@ -10,6 +10,7 @@ from course import CourseError, diagnose
 from course.diagnosing import api
 from course.diagnosing.experiments import words
 from course.diagnosing.experiments.blame import CAUSES
+from course.diagnosing.experiments.clocks import Clocks
 from course.diagnosing.experiments.ptx import Ptx
 from course.diagnosing.experiments.result import Experiment
 from course.diagnosing.experiments.run import Candidate, candidates_for, timed_together
@@ -201,6 +202,9 @@ def test_idle_multiprocessors_are_measured_by_clocks():
     said = asked.measured(experiments(1000.0, busy=0.25))
     assert said.causes[0] == "few programs"
     assert said.findings[0].gain == pytest.approx(4)
+    # Of a launch that is over before a clock ticks often, they tell nothing.
+    short = asked.measured(experiments(10.0, clocks=Clocks(132, 10.0, 0.25, 10.0, 10.0)))
+    assert not [each for each in short.findings if each.without and each.gain > 1]
 
 
 def test_a_change_that_helped_stands_beside_the_cause_that_explains_it():
