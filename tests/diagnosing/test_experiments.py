@@ -14,7 +14,8 @@ from course.diagnosing.experiments.clocks import Clocks
 from course.diagnosing.experiments.ptx import Ptx
 from course.diagnosing.experiments.result import Experiment
 from course.diagnosing.experiments.run import Candidate, candidates_for, timed_together
-from course.diagnosing.experiments.variants import KINDS, Variant, reversed_order
+from course.diagnosing.experiments.variants import KINDS, Variant
+from course.diagnosing.experiments.whole import reversed_order
 from course.diagnosing.experiments.worker import Code, EndedError, Times
 from course.diagnosing.result import Finding
 from course.diagnosing.time_model import Work

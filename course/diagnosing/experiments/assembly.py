@@ -21,9 +21,9 @@ KEPT = 0.5
 the assembler had unrolled before, one must be: what has become of no use is gone as a whole."""
 MORE = 1.1
 """How many times as often what found no register may be moved."""
-KEPT_OF_ALL = 0.75
+KEPT_OF_ALL = 0.6
 """The same of all instructions: what only served what went, may go with it."""
-PRODUCTS = "products"
+PRODUCTS, ANYWHERE = "products", ("", 0)
 FEW = 4
 """Special functions and operations in float64 that may go: those for a scalar do not matter."""
 WATCHED = (unit.GLOBAL, unit.SHARED, unit.SHUFFLE, unit.SPECIAL, unit.FLOAT64, PRODUCTS)
@@ -101,9 +101,14 @@ def lost_besides(before: MachineCode, after: MachineCode, variant: Variant) -> s
 
 def _counts(code: MachineCode, lines: Collection[Frame]) -> Counter[tuple[Frame, str]]:
     """The instructions by their line and kind, those of these lines left out."""
-    return Counter(
-        (each.frames[0], PRODUCTS if "MMA" in each.operation else each.unit)
+    others = (
+        each
         for block in code.blocks
         for each in block.instructions
         if each.frames and each.frames[0] not in lines
+    )
+    # The assembler tells of few products where they come from.
+    return Counter(
+        (ANYWHERE, PRODUCTS) if "MMA" in each.operation else (each.frames[0], each.unit)
+        for each in others
     )

@@ -7,7 +7,6 @@ import torch
 
 from .ptx import beginning, pointers
 
-CLOCKS = "clocks"
 RECORD_BYTES = 32
 """What a program writes: its start and its end in nanoseconds, its multiprocessor, and nothing."""
 _REGISTERS = """\

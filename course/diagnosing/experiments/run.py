@@ -16,19 +16,12 @@ from course.progress_bar import show_until
 from course.tracing.launch import PackedLaunch
 
 from .assembly import assemble, assembled, code_of
-from .clocks import CLOCKS, with_clocks
+from .clocks import with_clocks
 from .cures import cures_of
 from .ptx import Ptx
 from .result import Experiment, Experiments
-from .variants import (
-    EMPTY,
-    Variant,
-    ended_at_once,
-    from_one_place,
-    relaxed,
-    reversed_order,
-    variants_of,
-)
+from .variants import CLOCKS, EMPTY, Variant, variants_of
+from .whole import ended_at_once, from_one_place, relaxed, reversed_order
 from .worker import MOST_ROUNDS, Code, EndedError, Times, timed
 
 MAKING_S = 8

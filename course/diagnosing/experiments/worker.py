@@ -17,7 +17,7 @@ from course.triton_internals.jit_functions import jit_function
 from course.triton_internals.launched_code import Launcher
 
 from .clocks import RECORD_BYTES, Clocks, clocks_of
-from .variants import PLACE_BYTES, PLACES
+from .whole import PLACE_BYTES, PLACES
 
 CACHE_BYTES = 2**28
 """More than any GPU's L2 cache: it is written before each launch, to empty that."""
