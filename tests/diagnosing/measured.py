@@ -19,7 +19,7 @@ def experiments(us, done=(), busy=1.0, **fields):
 
     busy: the part of the multiprocessors that have a program, on average.
     """
-    clocks = Clocks(132, 1000.0, busy, us, us)
+    clocks = Clocks(1000.0, busy)
     fields = {"spread": 0.0, "dropped": (), "clocks": clocks, "empty_us": None} | fields
     return Experiments(us, done=tuple(done), **fields)
 

@@ -14,7 +14,7 @@ from course.diagnosing.experiments.clocks import Clocks
 from course.diagnosing.experiments.ptx import Ptx
 from course.diagnosing.experiments.result import Experiment
 from course.diagnosing.experiments.run import Candidate, candidates_for, timed_together
-from course.diagnosing.experiments.variants import KINDS, Variant
+from course.diagnosing.experiments.variants import KINDS
 from course.diagnosing.experiments.whole import reversed_order
 from course.diagnosing.experiments.worker import Code, EndedError, Times
 from course.diagnosing.result import Finding
@@ -42,11 +42,11 @@ AS_IT_IS = Code(b"", 4, 0)
 
 
 def candidate(kind, cure=""):
-    return Candidate(AS_IT_IS, kind, Variant(kind, (LINE,), ""), cure)
+    return Candidate(AS_IT_IS, kind, (LINE,), cure)
 
 
 def times(us, same=None, spread=0.0):
-    return Times(us, spread, 3, same or [True] * len(us), None)
+    return Times(us, spread, same or [True] * len(us), None)
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,7 @@ def test_the_launch_itself_comes_first_and_each_candidate_can_be_launched():
 
 def test_the_order_of_programs_is_tried_where_the_grid_has_several_axes():
     launch = kernels_experiments.SOFTMAX
-    ptx = Ptx.of(course.lower(launch.kernel, *launch.args, target="sm_90"))
+    ptx = Ptx(course.lower(launch.kernel, *launch.args, target="sm_90"))
     assert [*reversed_order(ptx, (1024, 1, 1))] == []
     (variant,) = reversed_order(ptx, (32, 32, 1))
     assert re.search(r"mov\.u32\s+%r\d+, %course_x;", variant.ptx)
@@ -204,7 +204,7 @@ def test_idle_multiprocessors_are_measured_by_clocks():
     assert said.causes[0] == "few programs"
     assert said.findings[0].gain == pytest.approx(4)
     # Of a launch that is over before a clock ticks often, they tell nothing.
-    short = asked.measured(experiments(10.0, clocks=Clocks(132, 10.0, 0.25, 10.0, 10.0)))
+    short = asked.measured(experiments(10.0, clocks=Clocks(10.0, 0.25)))
     assert not [each for each in short.findings if each.without and each.gain > 1]
 
 

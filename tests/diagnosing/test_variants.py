@@ -30,7 +30,7 @@ def softmax():
 def variants(lowered):
     """kind -> its variant that holds for most lines."""
     found = {}
-    for each in variants_of(Ptx.of(lowered)):
+    for each in variants_of(Ptx(lowered)):
         found.setdefault(each.kind, each)
     return found
 
@@ -71,7 +71,7 @@ def test_what_threads_exchange_goes_with_its_barriers_and_what_is_computed_stays
 
 
 def test_each_line_has_a_variant_of_its_own_that_keeps_what_the_others_do(softmax):
-    exchange = [each for each in variants_of(Ptx.of(softmax)) if each.kind == "exchange"]
+    exchange = [each for each in variants_of(Ptx(softmax)) if each.kind == "exchange"]
     assert [len(each.lines) for each in exchange] == [2, 1, 1]
     left = [operations(softmax, each.ptx)["SHFL"] for each in exchange]
     assert left[0] == 0 < left[1] == left[2]
@@ -124,11 +124,11 @@ def test_a_program_that_waits_for_a_lock_can_go_on_without_it_and_its_atomics_st
 
 def test_an_atomic_that_orders_nothing_else_is_tried_without_its_fences():
     fenced, free = map(lowered_of, (kernels_atomics.PAIRS[0].slow, kernels_atomics.PAIRS[0].mended))
-    (variant,) = relaxed(Ptx.of(fenced))
+    (variant,) = relaxed(Ptx(fenced))
     assert operations(fenced, fenced.ptx)["MEMBAR"] > 0
     assert operations(fenced, variant.ptx)["MEMBAR"] == 0
     assert variant.cure == 'sem="relaxed"'
-    assert not [*relaxed(Ptx.of(free))]
+    assert not [*relaxed(Ptx(free))]
 
 
 def test_products_go_and_the_copies_that_feed_them_stay():
@@ -159,7 +159,7 @@ def test_warps_and_stages_are_tried_where_they_may_matter(softmax):
 
 
 def test_a_kernel_that_ends_at_once_still_has_the_resources_of_the_whole(softmax):
-    text = ended_at_once(Ptx.of(softmax)).ptx
+    text = ended_at_once(Ptx(softmax)).ptx
     assert f"@!{NEVER} ret;" in text
     assert operations(softmax, text)["LDG"] == operations(softmax, softmax.ptx)["LDG"]
 
@@ -182,4 +182,3 @@ def test_clocks_say_how_long_multiprocessors_had_nothing_to_do():
     clocks = clocks_of(records, multiprocessors=4)
     assert clocks.span_us == 10
     assert clocks.busy == pytest.approx((10 + 3 + 1) / 40)
-    assert (clocks.longest_us, clocks.median_us) == (10, 2)

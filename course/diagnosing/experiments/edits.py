@@ -9,7 +9,7 @@ touched, or what runs next, is left alone, since without it other things would c
 import re
 from collections.abc import Callable
 
-from .ptx import SHARED, Instruction, Ptx, beginning, pointers
+from .ptx import SHARED, Instruction, Ptx, begun_with, pointers
 
 NEVER = "%course_never"
 WIDTHS = {"r": 32, "f": 32, "hh": 32, "rs": 16, "h": 16, "rd": 64, "fd": 64}
@@ -85,7 +85,7 @@ def with_never(text: str) -> str:
         f"\tld.param.b64 %course_hidden, [{pointers(text)[-1]}];\n"
         f"\tsetp.eq.b64 {NEVER}, %course_hidden, 1;\n"
     )
-    return text[: beginning(text)] + made + text[beginning(text) :]
+    return begun_with(text, made)
 
 
 def _letters(name: str) -> str:

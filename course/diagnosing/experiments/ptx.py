@@ -74,45 +74,45 @@ class Instruction:
         return ".shared" in self.name and self.operation in ("st", "stmatrix", "cp")
 
     @property
+    def gives(self) -> list[str]:
+        """The registers that it writes, and shared memory if it writes there."""
+        return [*self.results, *[SHARED] * self.into_shared]
+
+    @property
     def from_shared(self) -> bool:
         """Whether it reads shared memory into registers."""
         return ".shared" in self.name and self.operation in ("ld", "ldmatrix")
 
 
+PROGRAM_REGISTERS = "\t.reg .b32 %course_program, %course_size, %course_place;\n"
+PROGRAM_NUMBER = """\
+	mov.u32 %course_program, %ctaid.z;
+	mov.u32 %course_size, %nctaid.y;
+	mov.u32 %course_place, %ctaid.y;
+	mad.lo.u32 %course_program, %course_program, %course_size, %course_place;
+	mov.u32 %course_size, %nctaid.x;
+	mov.u32 %course_place, %ctaid.x;
+	mad.lo.u32 %course_program, %course_program, %course_size, %course_place;
+"""
+"""Instructions that number the programs of a grid, those of its first axis one after the other."""
+
+
 class Ptx:
     """A kernel's PTX."""
 
-    def __init__(
-        self,
-        rows: list[str],
-        lines: dict[int, tuple[Frame, Frame]],
-        dots: frozenset[Frame] = frozenset(),
-    ) -> None:
-        """lines: a row, from 0, and the place and the line of its instruction. dots: the lines of
-        tl.dot."""
-        self.rows = rows
-        self.instructions = [*_instructions(rows, lines)]
-        self.dots = dots
+    def __init__(self, lowered: Lowered) -> None:
+        self.text = lowered.ptx
+        self.rows = self.text.split("\n")
+        self.instructions = [*_instructions(self.rows, _lines(lowered, self.rows))]
+        texts = lowered.texts.get("ttir", "").split("\n")
+        dots = [number for number, row in enumerate(texts, start=1) if " tt.dot " in row]
+        found = [lowered.lines.back("ttir", number) for number in dots]
+        self.dots = frozenset(line.frame for line in found if line)
+        """The lines of tl.dot."""
         self._made_from: dict[str, set[str]] = defaultdict(set)
         for each in self.instructions:
-            for result in [*each.results, *[SHARED] * each.into_shared]:
+            for result in each.gives:
                 self._made_from[result] |= {*each.sources, *[SHARED] * each.from_shared}
-
-    @classmethod
-    def of(cls, lowered: Lowered) -> "Ptx":
-        """The PTX of a kernel, each instruction with its line."""
-        rows, calls = lowered.ptx.split("\n"), CallSites(lowered.listing)
-        lines = {}
-        for number, chain in lowered.lines.places("ptx"):
-            match = _ROW.match(rows[number - 1])
-            touches = match and ".global" in match["name"]
-            kind = KINDS.get(match["name"].partition(".")[0]) if match and touches else None
-            place = calls.path(chain, kind)[0] if kind else chain[0]
-            lines[number - 1] = chain[0][:2], place[:2]
-        texts = lowered.texts.get("ttir", "").split("\n")
-        dots = {number for number, row in enumerate(texts, start=1) if " tt.dot " in row}
-        found = (lowered.lines.back("ttir", number) for number in dots)
-        return cls(rows, lines, frozenset(line.frame for line in found if line))
 
     @cached_property
     def steering(self) -> frozenset[str]:
@@ -136,8 +136,19 @@ class Ptx:
 
     def steers(self, each: Instruction) -> bool:
         """Whether what an instruction gives decides what is touched, or what runs."""
-        results = [*each.results, *[SHARED] * each.into_shared]
-        return not self.steering.isdisjoint(results)
+        return not self.steering.isdisjoint(each.gives)
+
+
+def _lines(lowered: Lowered, rows: list[str]) -> dict[int, tuple[Frame, Frame]]:
+    """A row of the PTX, from 0 -> the place and the line of its instruction."""
+    calls, lines = CallSites(lowered.listing), {}
+    for number, chain in lowered.lines.places("ptx"):
+        match = _ROW.match(rows[number - 1])
+        touches = match and ".global" in match["name"]
+        kind = KINDS.get(match["name"].partition(".")[0]) if match and touches else None
+        line = calls.path(chain, kind)[0] if kind else chain[0]
+        lines[number - 1] = chain[0][:2], line[:2]
+    return lines
 
 
 def _instructions(rows: list[str], lines: dict[int, tuple[Frame, Frame]]) -> Iterable[Instruction]:
@@ -156,6 +167,12 @@ def beginning(text: str) -> int:
     begins = re.search(r"^\.visible \.entry [^{]*\{\n(?:\t\.reg [^\n]*\n)*", text, re.MULTILINE)
     assert begins, "a kernel has an entry"
     return begins.end()
+
+
+def begun_with(text: str, made: str) -> str:
+    """The PTX with more instructions before its first."""
+    at = beginning(text)
+    return text[:at] + made + text[at:]
 
 
 def pointers(text: str) -> list[str]:

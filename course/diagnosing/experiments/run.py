@@ -11,6 +11,7 @@ from pathlib import Path
 
 from course.errors import CourseError
 from course.isolate.limits import MOST_CHILD_BYTES, cores
+from course.lowering.locations import Frame
 from course.lowering.result import Lowered
 from course.progress_bar import show_until
 from course.tracing.launch import PackedLaunch
@@ -45,7 +46,8 @@ class Candidate:
 
     code: Code
     kind: str = ""
-    variant: Variant | None = None
+    lines: tuple[Frame, ...] = ()
+    """The lines that lack something; none if it holds for all of the kernel."""
     cure: str = ""
 
 
@@ -73,7 +75,6 @@ def timed_together(
         raise CourseError("there was no time for a single launch")
     done, reasons, found = [], [*dropped, *ended], {}
     for candidate, us, same in zip(candidates, times.us, times.same, strict=True):
-        lines = candidate.variant.lines if candidate.variant else ()
         found[candidate.kind] = us
         if candidate.kind in ("", CLOCKS, EMPTY):
             continue
@@ -84,7 +85,7 @@ def timed_together(
         elif not candidate.cure and us > SLOWER * whole_us:
             reasons.append(f"{candidate.kind}: takes longer than the launch")
         else:
-            done.append(Experiment(candidate.kind, lines, us, candidate.cure))
+            done.append(Experiment(candidate.kind, candidate.lines, us, candidate.cure))
     return Experiments(
         whole_us, times.spread, tuple(done), tuple(reasons), times.clocks, found.get(EMPTY)
     )
@@ -93,7 +94,7 @@ def timed_together(
 def candidates_for(lowered: Lowered, grid: tuple[int, ...]) -> tuple[list[Candidate], list[str]]:
     """What is timed, the launch itself first; and why other experiments would say nothing."""
     begun = time.monotonic()
-    ptx, before = Ptx.of(lowered), code_of(assemble(lowered, lowered.ptx))
+    ptx, before = Ptx(lowered), code_of(assemble(lowered, lowered.ptx))
     side_by_side = max(1, int(cores()))
     room = max(FEWEST, int(MAKING_S / (time.monotonic() - begun) * side_by_side))
     # Those without all of a kind first: where there is no room for all, single lines are left out.
@@ -121,7 +122,7 @@ def candidates_for(lowered: Lowered, grid: tuple[int, ...]) -> tuple[list[Candid
             scratch=variant.scratch,
             results=bool(variant.cure),
         )
-        candidates.append(Candidate(code, variant.kind, variant, variant.cure))
+        candidates.append(Candidate(code, variant.kind, variant.lines, variant.cure))
     for cure in cures:
         code = replace(code_as_is(cure.lowered, cure.lowered.cubin), results=True)
         candidates.append(Candidate(code, cure.kind, cure=cure.change))

@@ -88,8 +88,7 @@ KINDS = (
 
 def variants_of(ptx: Ptx) -> Iterator[Variant]:
     """The variants of a kernel: for each kind one without all of it, and one for each line."""
-    memory: dict[str, dict[int, list[str]]] = {}
-    touching: dict[Frame, None] = {}
+    memory: list[dict[Frame, dict[int, list[str]]]] = []
     locked = any(spins(ptx, each) for each in ptx.instructions)
     copied = any("mbarrier" in each.name for each in ptx.instructions)
     for kind in KINDS:
@@ -107,17 +106,21 @@ def variants_of(ptx: Ptx) -> Iterator[Variant]:
             by_line = {line: by_line[line] for line in longest if len(by_line[line]) >= MANY}
         edited = {line: _edits(ptx, some, kind.edit) for line, some in by_line.items()}
         edits = {line: rows for line, rows in edited.items() if rows}
-        together = {row: new for rows in edits.values() for row, new in rows.items()}
-        if kind.name in MEMORY:
-            memory[kind.name] = together
-            touching |= dict.fromkeys(edits)
+        if edits and kind.name in MEMORY:
+            memory.append(edits)
         if len(edits) > 1:
-            yield variant_of(ptx, kind.name, tuple(edits), together)
+            yield _together(ptx, kind.name, [edits])
         for line, rows in edits.items():
             yield variant_of(ptx, kind.name, (line,), rows)
-    if sum(map(bool, memory.values())) > 1:
-        rows = {row: new for each in memory.values() for row, new in each.items()}
-        yield variant_of(ptx, "memory", tuple(touching), rows)
+    if len(memory) > 1:
+        yield _together(ptx, "memory", memory)
+
+
+def _together(ptx: Ptx, kind: str, edits: list[dict[Frame, dict[int, list[str]]]]) -> Variant:
+    """The variant that holds for all lines of these edits."""
+    lines = dict.fromkeys(line for each in edits for line in each)
+    rows = {row: new for each in edits for some in each.values() for row, new in some.items()}
+    return variant_of(ptx, kind, tuple(lines), rows)
 
 
 def _all_exchange(ptx: Ptx, line: Frame) -> list[Instruction]:

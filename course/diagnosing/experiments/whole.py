@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from .edits import NEVER, with_never
-from .ptx import Instruction, Ptx, beginning, pointers
+from .ptx import PROGRAM_NUMBER, PROGRAM_REGISTERS, Instruction, Ptx, begun_with, pointers
 from .variants import ADDRESSES, EMPTY, ORDER, Variant, spins, touches, variant_of
 
 PLACES, PLACE_BYTES = 16, 4096
@@ -51,8 +51,7 @@ def from_one_place(ptx: Ptx) -> Iterator[Variant]:
         )
         for width in sorted({_bytes(each) for each in loads}):
             made += f"\tmad.wide.u32 %course_place{width}, %course_thread, {width}, %course_base;\n"
-        at = beginning(variant.ptx)
-        yield replace(variant, ptx=variant.ptx[:at] + made + variant.ptx[at:], scratch=True)
+        yield replace(variant, ptx=begun_with(variant.ptx, made), scratch=True)
 
 
 def _bytes(load: Instruction) -> int:
@@ -63,21 +62,14 @@ def _bytes(load: Instruction) -> int:
     return int(bits[1] if bits else 32) // 8 * int(several[1] if several else 1)
 
 
-_REVERSED = """\
-	.reg .b32 %course_x, %course_y, %course_z, %course_n;
-	mov.u32 %course_z, %ctaid.z;
-	mov.u32 %course_n, %nctaid.y;
-	mov.u32 %course_y, %ctaid.y;
-	mad.lo.u32 %course_y, %course_z, %course_n, %course_y;
-	mov.u32 %course_n, %nctaid.x;
-	mov.u32 %course_x, %ctaid.x;
-	mad.lo.u32 %course_x, %course_y, %course_n, %course_x;
-	mov.u32 %course_n, %nctaid.z;
-	rem.u32 %course_z, %course_x, %course_n;
-	div.u32 %course_x, %course_x, %course_n;
-	mov.u32 %course_n, %nctaid.y;
-	rem.u32 %course_y, %course_x, %course_n;
-	div.u32 %course_x, %course_x, %course_n;
+_REVERSED = f"""\
+{PROGRAM_REGISTERS}	.reg .b32 %course_x, %course_y, %course_z;
+{PROGRAM_NUMBER}	mov.u32 %course_size, %nctaid.z;
+	rem.u32 %course_z, %course_program, %course_size;
+	div.u32 %course_program, %course_program, %course_size;
+	mov.u32 %course_size, %nctaid.y;
+	rem.u32 %course_y, %course_program, %course_size;
+	div.u32 %course_x, %course_program, %course_size;
 """
 
 
@@ -85,15 +77,13 @@ def reversed_order(ptx: Ptx, grid: tuple[int, ...]) -> Iterator[Variant]:
     """The kernel whose programs of the last axis follow one another, and not those of the first."""
     if sum(size > 1 for size in grid) < 2:
         return
-    text = "\n".join(ptx.rows)
-    at = beginning(text)
-    body = re.sub(r"%ctaid\.([xyz])", r"%course_\1", text[at:])
+    renamed = re.sub(r"%ctaid\.([xyz])", r"%course_\1", ptx.text)
     cure = "the axes of the grid in the opposite order"
-    yield Variant(ORDER, (), text[:at] + _REVERSED + body, cure=cure)
+    yield Variant(ORDER, (), begun_with(renamed, _REVERSED), cure=cure)
 
 
 def ended_at_once(ptx: Ptx) -> Variant:
     """The kernel whose programs end as soon as they begin."""
-    text = with_never("\n".join(ptx.rows))
+    text = with_never(ptx.text)
     made = f"setp.eq.b64 {NEVER}, %course_hidden, 1;\n"
     return Variant(EMPTY, (), text.replace(made, f"{made}\t@!{NEVER} ret;\n"))

@@ -57,7 +57,6 @@ class Times:
     """Medians in microseconds; None for what there was no time for, or cannot be loaded."""
     spread: float
     """The range of the middle half of the launch's own times, over their median."""
-    rounds: int
     same: list[bool]
     """Whether the results were those of the launch, where they were compared."""
     clocks: Clocks | None
@@ -113,7 +112,6 @@ def timed(launch: PackedLaunch, codes: list[Code], seconds: float, progress: str
     return Times(
         [median(each) if each else None for each in us],
         (middle[2] - middle[0]) / middle[1],
-        max(1, rounds),
         same,
         clocks,
     )
@@ -202,14 +200,12 @@ def _bytes(storage: torch.UntypedStorage) -> torch.Tensor:
 
 def _same(results: list[torch.Tensor], wanted: list[torch.Tensor]) -> bool:
     """Whether results are those of the launch, but for rounding."""
-    for result, want in zip(results, wanted, strict=True):
-        if not want.is_floating_point():
-            if not torch.equal(result, want):
-                return False
-            continue
-        finite = want.isfinite()
-        largest = float(want[finite].abs().max()) if bool(finite.any()) else 0.0
-        close = torch.isclose(result, want, rtol=SAME, atol=SAME * largest, equal_nan=True)
-        if not bool(close.all()):
-            return False
-    return True
+    return all(map(_close, results, wanted))
+
+
+def _close(result: torch.Tensor, want: torch.Tensor) -> bool:
+    if not want.is_floating_point():
+        return torch.equal(result, want)
+    finite = want[want.isfinite()]
+    largest = float(finite.abs().max()) if finite.numel() else 0.0
+    return torch.allclose(result, want, rtol=SAME, atol=SAME * largest, equal_nan=True)
