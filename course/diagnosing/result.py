@@ -39,7 +39,7 @@ class Finding:
     gain: float = 1
     """The time now over the time once it is mended, estimated or measured; at least 1."""
     without: Experiment | None = None
-    """The experiment that bounds the gain; None where it is only estimated."""
+    """The experiment that the gain is taken from; None where it is only estimated."""
     cure: Experiment | None = None
     """A change of a parameter that was tried, and helped."""
 
@@ -69,7 +69,7 @@ class Finding:
             return f"{self.gain:.1f} times, measured"
         if self.without:
             least = f"without it the launch takes {time_text(self.without.us)}, measured"
-            return f"at most {self.gain:.1f} times: {least}"
+            return f"up to {self.gain:.1f} times: {least}"
         if self.mended is None:
             return "not estimated, since the launch was not followed"
         if self.gain < LEAST_GAIN:

@@ -132,9 +132,9 @@ def test_the_rule_whose_line_saves_most_is_first_with_what_was_measured(column):
     first = said.findings[0]
     assert (first.cause, first.without.kind) == ("sectors", "loads")
     assert first.gain == pytest.approx(2)
-    assert "gain: at most 2.0 times: without it the launch takes 50 us, measured" in str(said)
+    assert "gain: up to 2.0 times: without it the launch takes 50 us, measured" in str(said)
     assert said.summary()["findings"][0]["measured"]
-    assert "2 experiments in 0 s: loads 1, stores 1." in str(said)
+    assert "2 experiments were made in 0 s: loads 1, stores 1." in str(said)
 
 
 def test_all_lines_together_stand_for_them_where_no_line_saves_most_by_itself(column):
@@ -192,7 +192,7 @@ def test_programs_that_take_as_long_to_start_as_the_launch_lasts_come_first(colu
 def test_a_change_that_gains_more_than_any_cause_explains_is_one_of_its_own(column):
     done = [Experiment("num_warps", (), 20.0, "num_warps=1")]
     first = column.measured(experiments(100.0, done)).findings[0]
-    assert first.what == "num_warps=1: 80% of the time"
+    assert first.what == "with num_warps=1 the launch takes 80% less time"
     assert "gain: 5.0 times, measured" in str(first)
 
 

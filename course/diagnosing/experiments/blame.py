@@ -148,9 +148,12 @@ def unexplained(evidence: Evidence, experiment: Experiment, experiments: Experim
     where = (
         f" in line{'s' if len(lines) > 1 else ''} {' and '.join(map(str, lines))}" if lines else ""
     )
+    said = f"{what}{where}: {part:.0%} of the time"
+    if experiment.cure:
+        said = f"with {experiment.cure} the launch takes {part:.0%} less time"
     return Finding(
         experiment.kind,
-        f"{experiment.cure or what}{where}: {part:.0%} of the time",
+        said,
         why,
         change,
         place=evidence.line(experiment.lines[0]) if experiment.lines else None,

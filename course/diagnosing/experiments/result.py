@@ -35,7 +35,7 @@ class Experiments:
     """The range of the middle half of its times, over their median."""
     done: tuple[Experiment, ...]
     dropped: tuple[str, ...]
-    """The kinds of those that say nothing, each with the reason."""
+    """The kinds of those that could not be used, each with the reason."""
     clocks: Clocks | None
     empty_us: float | None
     """The time of a launch whose programs end at once."""
@@ -47,9 +47,9 @@ class Experiments:
         """Sentences on what was tried, and on how far the times can be trusted."""
         kinds = Counter(each.kind for each in self.done)
         tried = ", ".join(f"{kind} {number}" for kind, number in kinds.items()) or "none"
-        notes = [f"{len(self.done)} experiments in {self.seconds:.0f} s: {tried}."]
+        notes = [f"{len(self.done)} experiments were made in {self.seconds:.0f} s: {tried}."]
         if self.dropped:
-            notes.append(f"{len(self.dropped)} more say nothing: {'; '.join(self.dropped)}.")
+            notes.append(f"{len(self.dropped)} more could not be used: {'; '.join(self.dropped)}.")
         if self.spread > SPREAD:
             notes.append(
                 f"Times of the same launch spread by {self.spread:.0%}: something else may use "

@@ -20,7 +20,7 @@ WORDS = {
     ),
     "memory": (
         "the loads and stores",
-        "neither would gain much alone, since the other takes as long.",
+        "taking out one of them saves little, since the other takes as long.",
         "let neighbors of a block lie together in memory, for loads and for stores.",
     ),
     ADDRESSES: (
@@ -44,7 +44,7 @@ WORDS = {
     "products": (
         "the products of tl.dot",
         "they take so long although loads and stores go on beside them.",
-        "larger tiles, other warps or stages, or operands of fewer bits.",
+        "take larger tiles, other numbers of warps or stages, or operands of fewer bits.",
     ),
     "exchange": (
         "what threads give to one another",
@@ -65,23 +65,23 @@ WORDS = {
     "idle multiprocessors": (
         "multiprocessors that have no program",
         "a program runs on one multiprocessor: those without one wait for the last to end.",
-        "more programs, all of about the same length.",
+        "start more programs, all of about the same length.",
     ),
     "starting programs": (
         "starting and ending programs",
         "a launch of as many programs that do nothing takes this long.",
-        "larger blocks, or several blocks or rows for each program, or fewer warps.",
+        "take larger blocks, or several blocks or rows for each program, or fewer warps.",
     ),
     "num_warps": (
         "",
         "the number of warps decides what a thread holds, and how many wait for one another.",
-        "that number of warps.",
+        "give the launch that number of warps.",
     ),
     "num_stages": (
         "",
         "the number of stages decides how many loads are under way at a time, and what they take "
         "of shared memory.",
-        "that number of stages.",
+        "give the launch that number of stages.",
     ),
     "float32": (
         "",
@@ -92,7 +92,8 @@ WORDS = {
     "relaxed": (
         "",
         "an atomic acquires and releases unless it is told not to, and waits for what was stored.",
-        'sem="relaxed", where the atomics hand over nothing else that was stored.',
+        'write sem="relaxed", where the atomics hand over nothing else that was stored.',
     ),
 }
-"""A kind of experiment -> its subject, the reason, and the change to try."""
+"""A kind of experiment -> its subject, the reason, and the change to try. A change of a
+parameter has no subject: it is named itself."""
