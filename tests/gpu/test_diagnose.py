@@ -91,7 +91,7 @@ def test_a_launch_that_faults_does_so_in_its_child():
         )
         with pytest.raises(CourseError, match="the launch itself ended with the error"):
             timed_together([candidate], [], own, timed_there)
-    assert (x + 1 == 1).all()  # this session's GPU goes on
+    assert (x + 1 == 1).all()  # the GPU goes on here
 
 
 def test_a_variant_that_never_ends_is_named_and_the_others_are_timed():

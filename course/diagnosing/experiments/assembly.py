@@ -17,23 +17,25 @@ from .variants import ADDRESSES, Variant
 
 TIMEOUT_S = 20
 KEPT = 0.5
-"""The part of a line's instructions of one kind that must still be there. Where a loop stays that
-the assembler had unrolled before, one must be: what has become of no use is gone as a whole."""
+"""The part of a line's instructions of one kind that a variant must keep. One is enough where the
+assembler no longer unrolls a loop: what has become of no use is gone as a whole."""
 MORE = 1.1
-"""How many times as often what found no register may be moved."""
+"""How many times as many instructions for spills a variant may have."""
 KEPT_OF_ALL = 0.6
-"""The same of all instructions: what only served what went, may go with it."""
+"""The part of all instructions that a variant must keep: those that only served what is taken out
+may go with it."""
 PRODUCTS, ANYWHERE = "products", ("", 0)
 FEW = 4
-"""Special functions and operations in float64 that may go: those for a scalar do not matter."""
+"""So many special functions or operations in float64 may go, since a scalar takes no more;
+and so many instructions for spills may come."""
 WATCHED = (unit.GLOBAL, unit.SHARED, unit.SHUFFLE, unit.SPECIAL, unit.FLOAT64, PRODUCTS)
-"""Kinds of instructions none of which may go by the way."""
+"""Kinds of instructions that a variant must keep, but for those that it is about."""
 MEANT = {
     "exchange": {unit.SHUFFLE, unit.SHARED},
     "math": {unit.SPECIAL, unit.FLOAT64},
     "products": {PRODUCTS, unit.SHARED},
 }
-"""What goes with a kind of variant, wherever the assembler says that it comes from."""
+"""A kind of variant -> the instructions that go with it, whatever line the assembler names."""
 
 
 def assembled(lowered: Lowered, before: MachineCode, variant: Variant) -> bytes | str:

@@ -12,22 +12,22 @@ from .variants import ADDRESSES, MEMORY
 from .words import WORDS
 
 LEAST_BOUND = 1.15
-"""Below this a bound says nothing: a copy of one tensor to another has such a one too."""
+"""A smaller gain is not named: even a plain copy of a tensor gains that much without its loads."""
 NEARLY_ALL = 0.8
-"""The part of what all lines of a kind save from which on a single line is what matters."""
+"""A single line is what matters if it saves this part of what all lines of its kind save."""
 HELPED = 0.7
 """The part of a change's gain that a cause must explain, for the change to be its cure."""
 UNEXPLAINED = 0.7
-"""What a bound counts for that no rule has a reason for: it may be reached by nothing."""
+"""A gain that no rule has a reason for counts for this part of it: maybe nothing reaches it."""
 BOTH = 1.3
-"""How many times as much loads and stores together must gain, to be named in place of each."""
+"""Loads and stores together are named in place of each where they gain so many times as much."""
 JOINED = 8
 """How many small programs one larger one stands for."""
 BINDS = 0.7
-"""The part of a launch's time that programs which do nothing must take, to be what limits it: else
-they start while others move data."""
+"""Starting programs is what limits a launch if programs that do nothing take this part of its time:
+else they start while others move data."""
 LAUNCH_US = 3
-"""A launch of a single program that does nothing (H200)."""
+"""How long a launch of a single program that does nothing takes on an H200."""
 LEAST_SPAN_US = 20
 """How long a launch must last for clocks to tell much: some tick once in a microsecond."""
 GRID = ("idle multiprocessors", "starting programs")

@@ -8,7 +8,7 @@ from course.lowering.locations import Frame
 from .clocks import Clocks
 
 SPREAD = 0.1
-"""The spread of the launch's own times from which on it is told: something else uses the GPU."""
+"""From this spread of the launch's own times on, it is said that something else may use the GPU."""
 
 
 @dataclass(frozen=True)

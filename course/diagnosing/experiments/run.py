@@ -26,17 +26,17 @@ from .whole import ended_at_once, from_one_place, relaxed, reversed_order
 from .worker import MOST_ROUNDS, Code, EndedError, Times, timed
 
 MAKING_S = 8
-"""How long making variants may take, and compiling with other parameters beside that."""
+"""How long making variants may take, and compiling with other parameters at the same time."""
 SLOWER = 1.05
-"""A launch that takes so many times as long without something says nothing of that."""
+"""A variant that takes so many times as long as the launch tells nothing of what it lacks."""
 SECONDS = 15
 """How long the launches of a run may take."""
 FEWEST = 12
-"""Variants that are made of the largest kernel too."""
+"""So many variants are made even of the largest kernel."""
 MOST_CLOCKED = 2**22
-"""Programs of which each may write its record."""
+"""The most programs that write records of their clocks."""
 MOST_ENDED = 3
-"""Codes that may fault or not end before a run is given up."""
+"""So many codes may fault or never end before a run is given up."""
 Timer = Callable[[PackedLaunch, list[Code], float, str], Times]
 
 
@@ -67,7 +67,7 @@ def timed_together(
 ) -> Experiments:
     """The times of candidates, the first of which is the launch itself.
 
-    dropped: why others say nothing. timer: `worker.timed`, or what stands in for it.
+    dropped: why others could not be used. timer: `worker.timed`, or what stands in for it.
     """
     times, ended = _timed(timer, launch, candidates)
     whole_us = times.us[0]
@@ -92,7 +92,7 @@ def timed_together(
 
 
 def candidates_for(lowered: Lowered, grid: tuple[int, ...]) -> tuple[list[Candidate], list[str]]:
-    """What is timed, the launch itself first; and why other experiments would say nothing."""
+    """What is timed, the launch itself first; and why other experiments cannot be used."""
     begun = time.monotonic()
     ptx, before = Ptx(lowered), code_of(assemble(lowered, lowered.ptx))
     side_by_side = max(1, int(cores()))

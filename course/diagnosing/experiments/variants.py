@@ -19,7 +19,8 @@ CLOCKS, EMPTY = "clocks", "empty"
 MEMORY = ("loads", "stores", "atomics")
 """Kinds that are tried together too: where each takes as long, one alone saves nothing."""
 MANY, MOST_LINES = 12, 3
-"""Instructions of arithmetic from which on a line is tried without them, and how many lines are."""
+"""A line is tried without its arithmetic if that takes so many instructions, and so many lines are
+tried at most."""
 
 
 @dataclass(frozen=True)

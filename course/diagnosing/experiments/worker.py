@@ -26,7 +26,8 @@ HELD_CYCLES = 400_000
 LONGEST_S = 25
 """A launch that is not done after so long is taken for one that never ends."""
 PATIENCE_S, TIMES = 3, 10
-"""A code that is not done after so long and so many times as long as the launch is too."""
+"""After so many seconds and so many times the launch's own time, a code is taken for one that never
+ends."""
 LONG_S = 1
 """A launch that takes so long is not launched once more to warm up."""
 MOST_ROUNDS, FEWEST_ROUNDS = 15, 3
