@@ -15,6 +15,7 @@ from typing import Any
 
 from .errors import CourseError
 from .mode import activate, choose
+from .own_launches import mend_own_launches
 from .places import lets_import_kernels
 
 __version__ = "1.0.0.dev0"
@@ -25,6 +26,8 @@ _problem: CourseError | None = None
 try:
     MODE = choose(os.environ)
     activate(MODE, os.environ)
+    if MODE.interpreting:
+        mend_own_launches()
     DEVICE = MODE.device  # where a lesson puts its tensors: "cuda" in GPU mode, "cpu" in CPU mode
 except CourseError as error:
     # Raised when a name is asked for, and not here: `course doctor` must be able to start and
@@ -62,7 +65,7 @@ _LAZY = {
     "recorded": ("course.benching.result", "recorded"),
     "replay": ("course.tracing.api", "replay"),
     "simulate": ("course.simulating.api", "simulate"),
-    "specialise": ("course.lowering.specialization", "specialise"),
+    "specialize": ("course.lowering.specialization", "specialize"),
     "step_profile": ("course.benching.profiles", "step_profile"),
     "stock": ("course.aot.stock", None),
     "vectors": ("course.verifying.inputs", "vectors"),

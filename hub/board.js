@@ -31,15 +31,15 @@ function rowsOf(room, seats) {
   const rows = [];
   let lesson = "";
   for (const exercise of room.exercises) {
-    if (exercise.id.slice(0, 2) !== lesson) {
-      lesson = exercise.id.slice(0, 2);
+    if (exercise.number.slice(0, 2) !== lesson) {
+      lesson = exercise.number.slice(0, 2);
       const row = make("tr", "", "lesson"), head = make("th", `Lesson ${lesson}`);
       head.colSpan = 5;
       row.append(head);
       rows.push(row);
     }
     const row = make("tr", "", exercise.core ? "" : "stretch");
-    row.append(make("td", `${exercise.id} ${exercise.title}`));
+    row.append(make("td", `${exercise.number} ${exercise.title}`));
     for (const kind of ["right", "trying", "hints"]) row.append(make("td", exercise[kind] || "", "number"));
     row.append(bar(exercise, seats));
     rows.push(row);
@@ -90,11 +90,11 @@ async function draw() {
     `${serving.length} of ${seats.length} seats are here; ${mean} of ${room.core} core exercises right on average.`;
   const stuck = room.exercises.filter((exercise) => exercise.stuck.length);
   fill("#stuck ul", stuck.map((exercise) =>
-    make("li", `${exercise.id} ${exercise.title}: ${exercise.stuck.join(", ")} (${inOrder(exercise.verdicts)})`)),
+    make("li", `${exercise.number} ${exercise.title}: ${exercise.stuck.join(", ")} (${inOrder(exercise.verdicts)})`)),
     "Nobody, as far as the checks tell.");
   const mistaken = room.exercises.filter((exercise) => Object.keys(exercise.mistakes).length);
   fill("#mistakes ul", mistaken.map((exercise) =>
-    make("li", `${exercise.id}: ${inOrder(exercise.mistakes)}`)), "None yet.");
+    make("li", `${exercise.number}: ${inOrder(exercise.mistakes)}`)), "None yet.");
   fill("#gpu ul", gpuLines(data), "Nobody measures.");
   fill("#exercises", rowsOf(room, seats.length));
   fill("#seats", seats.map((seat) => {

@@ -32,7 +32,7 @@ c.JupyterHub.authenticator_class = CodeAuthenticator
 c.Authenticator.allow_all = True  # everybody who knows a code
 
 c.JupyterHub.spawner_class = SeatSpawner
-c.Spawner.default_url = "/lab/tree/work/00-start-here.ipynb"
+c.Spawner.default_url = "/lab/tree/work/00-your-first-kernel.ipynb"
 c.Spawner.notebook_dir = str(settings.folder / "seats" / "{username}")
 c.Spawner.start_timeout = 180  # forty may come at once
 c.Spawner.http_timeout = 180

@@ -53,7 +53,7 @@ class Learner:
         while time.monotonic() - begin < 3 * REQUEST_S:
             answer = await self.fetch("GET", f"{self.server}/api/status", check=False)
             if answer.status_code == 200:
-                await self.fetch("GET", f"{self.server}/lab/tree/work/00-start-here.ipynb")
+                await self.fetch("GET", f"{self.server}/lab/tree/work/00-your-first-kernel.ipynb")
                 return time.monotonic() - begin
             if answer.status_code in (403, 401):
                 await self.fetch("GET", f"{self.server}/lab", check=False)  # logs in there

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from course.errors import CourseError
 from course.files import write_whole
-from course.lessons.source import EXERCISE, NOTEBOOKS
+from course.lessons.order import EXERCISE
+from course.lessons.source import NOTEBOOKS
 from course.workshop.answers import CRASH, GREEDY, IMPORTS, WITHOUT_END, Answers, all_answers
 
 from . import cgroups, seat_user

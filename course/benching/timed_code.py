@@ -39,6 +39,7 @@ TIMED: dict[str, tuple[str, ...]] = {
         *(f"kernels.softmax_tuned.softmax_v{version}" for version in range(5, 9)),
         "kernels.softmax.softmax",
     ),
+    "swiglu": _ladder("kernels.swiglu.swiglu", 0),
     "transpose": _ladder("kernels.transpose.transpose", 1),
     "vector_add": _ladder("kernels.vector_add.add", 2),
 }

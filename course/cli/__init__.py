@@ -71,7 +71,7 @@ def check(lessons: Notebooks, as_json: Json = False) -> None:
     """Run your copy of a lesson and show what its checks say; exit 1 unless every core exercise of
     it is right."""
     from course.exercises.grade_notebook import all_right, grade
-    from course.exercises.result import printable, sign_and_colour
+    from course.exercises.result import printable, sign_and_color
 
     all_are_right = True
     for lesson in lessons:
@@ -80,7 +80,7 @@ def check(lessons: Notebooks, as_json: Json = False) -> None:
         if as_json:  # a line for each, since the next notebook may end this process
             print(json.dumps({"notebook": path, "checks": list(map(asdict, rows))}), flush=True)
         else:
-            texts = [f"{sign_and_colour(row.verdict)[0]} {row.text}" for row in rows]
+            texts = [f"{sign_and_color(row.verdict)[0]} {row.text}" for row in rows]
             texts = texts or ["no exercise was checked."]
             print(*map(printable, [f"{path}:", *texts]), sep="\n", flush=True)
     raise typer.Exit(0 if all_are_right else 1)
@@ -157,7 +157,7 @@ def _kernel_and_arguments(
 
 
 @app.command()
-def hint(exercise: Annotated[str, typer.Argument(help="An exercise, as 01.2.")]) -> None:
+def hint(exercise: Annotated[str, typer.Argument(help="An exercise, as first-kernel.")]) -> None:
     """Show the hints to an exercise."""
     from course.exercises.api import all_hints
 
@@ -266,7 +266,7 @@ def notebooks(
 ) -> None:
     """Derive notebooks/ from solutions/ and run them in CPU mode."""
     from course.lessons import notebooks
-    from course.lessons.source import lesson_sources, lessons_named
+    from course.lessons.order import lesson_sources, lessons_named
 
     if minutes:
         from course.lessons.minutes import report

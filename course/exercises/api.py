@@ -15,21 +15,21 @@ _checked_to_do: set[str] = set()
 """The exercises of which this session has checked a stub."""
 
 
-def check(exercise_id: str, answer: object) -> Checked:
-    """Judge `answer` to the exercise of this id, as check("01.2", my_kernel).
+def check(exercise_name: str, answer: object) -> Checked:
+    """Judge `answer` to the exercise of this name, as check("scale-and-shift", my_kernel).
 
     answer: what the exercise asks for: a kernel, a launcher, a number, a letter or a text. None and
         an untouched stub are "to do". An answer that is code runs in child processes, never here.
     Raises CourseError where there is no such exercise.
     """
-    exercise = find(exercise_id)
+    exercise = find(exercise_name)
     is_empty = answer is None or answer is ...
-    checked = Checked(exercise.id, "to do") if is_empty else exercise.check(answer)
+    checked = Checked(exercise.name, "to do") if is_empty else exercise.check(answer)
     if checked.verdict == "to do":
         return _again(checked)
     if checked.verdict not in NO_TRY:
         mistake = _mistake_for_the_board(checked)
-        if problem := learner.note(exercise.id, checked.verdict, mistake=mistake):
+        if problem := learner.note(exercise.name, checked.verdict, mistake=mistake):
             checked.notes.append(problem)
     return checked
 
@@ -52,27 +52,28 @@ def _again(to_do: Checked) -> Checked:
     return to_do
 
 
-def hint(exercise_id: str) -> None:
-    """Print the next hint to the exercise of this id, as hint("01.2"); after the last, all."""
-    exercise_id = find(exercise_id).id
-    hints = all_hints(exercise_id)
-    shown = _shown_hints.get(exercise_id, 0)
+def hint(exercise_name: str) -> None:
+    """Print the next hint to the exercise of this name, as hint("first-kernel"); after the last,
+    all."""
+    exercise_name = find(exercise_name).name
+    hints = all_hints(exercise_name)
+    shown = _shown_hints.get(exercise_name, 0)
     if shown == len(hints):
         print("\n".join(hints))
         return
     print(hints[shown])
-    _shown_hints[exercise_id] = shown + 1
-    learner.note(exercise_id, hint=True)
+    _shown_hints[exercise_name] = shown + 1
+    learner.note(exercise_name, hint=True)
 
 
-def all_hints(exercise_id: str) -> list[str]:
+def all_hints(exercise_name: str) -> list[str]:
     """Every hint to an exercise, numbered. Raises CourseError if there is none."""
-    exercise_id = find(exercise_id).id
-    statement = statement_of(exercise_id)
+    exercise_name = find(exercise_name).name
+    statement = statement_of(exercise_name)
     if statement is None or not statement.hints:
-        raise CourseError(f"There is no hint to exercise {exercise_id}.")
+        raise CourseError(f"There is no hint to exercise {exercise_name}.")
     count = len(statement.hints)
     return [
-        f"{exercise_id}, hint {number} of {count}: {text}"
+        f"{exercise_name}, hint {number} of {count}: {text}"
         for number, text in enumerate(statement.hints, start=1)
     ]

@@ -89,7 +89,7 @@ def grade_notebook(path: Path) -> list[NotebookCheck]:
 
 def all_right(rows: list[NotebookCheck]) -> bool:
     """Whether a notebook's checks are right in every core exercise, and none is missing."""
-    counts = {exercise.id for exercise in statements().values() if exercise.core} | {""}
+    counts = {exercise.name for exercise in statements().values() if exercise.core} | {""}
     return bool(rows) and all(row.verdict == "right" for row in rows if row.exercise in counts)
 
 
@@ -101,14 +101,14 @@ def _missing(path: Path, rows: list[NotebookCheck]) -> list[NotebookCheck]:
     """The core exercises without a check: of the lesson that the file is named after, or else of
     the lessons that it checks."""
     checked = {row.exercise for row in rows}
-    core = [exercise.id for exercise in statements().values() if exercise.core]
-    named = {exercise[:2] for exercise in core if path.name.startswith(f"{exercise[:2]}-")}
-    lessons = named or {exercise[:2] for exercise in checked}
+    lesson_of = {each.name: each.number[:2] for each in statements().values() if each.core}
+    named = {lesson for lesson in lesson_of.values() if path.name.startswith(f"{lesson}-")}
+    lessons = named or {lesson_of[exercise] for exercise in checked if exercise in lesson_of}
     why = "Its check did not run: the cell is gone, or it failed."
     return [
         NotebookCheck(exercise, "missing", f"{exercise}: missing. {why}")
-        for exercise in core
-        if exercise[:2] in lessons and exercise not in checked
+        for exercise, lesson in lesson_of.items()
+        if lesson in lessons and exercise not in checked
     ]
 
 

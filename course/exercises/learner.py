@@ -19,6 +19,8 @@ from course.lessons.source import ORIGINS, WORK
 RECORD = "progress.json"
 """In the course's data folder. In a work folder its name begins with a dot."""
 
+FORMER_NUMBERS = Path(__file__).parent / "former_numbers.json"
+"""number -> name of each exercise of the versions in which exercises were called by numbers."""
 LOCK_S = 5
 """How long a check waits for another session that is writing down its own."""
 
@@ -80,13 +82,13 @@ def tried() -> dict[str, History]:
         ) from error
 
 
-def note(exercise_id: str, verdict: str = "", hint: bool = False, mistake: str = "") -> str:
+def note(exercise_name: str, verdict: str = "", hint: bool = False, mistake: str = "") -> str:
     """Add a verdict, with the name of a usual mistake, or a hint to the history. Returns why it
     could not be kept, or nothing."""
     path = record_file()
     try:
         with _changing(path) as history:
-            entry = history.setdefault(exercise_id, History())
+            entry = history.setdefault(exercise_name, History())
             entry.hints += hint
             now = datetime.now(UTC).isoformat(timespec="seconds")
             if verdict:
@@ -147,10 +149,14 @@ def _take(lock: TextIO) -> None:
 
 def _read(path: Path) -> dict[str, History]:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, History])
+        history = msgspec.json.decode(path.read_bytes(), type=dict[str, History])
     except FileNotFoundError:
         return {}
     except (ValueError, RecursionError) as error:
         raise CourseError(
             f"{path} is damaged ({error}): the next check sets it aside and begins anew."
         ) from error
+    if not any(name[0].isdigit() for name in history if name):
+        return history
+    names = msgspec.json.decode(FORMER_NUMBERS.read_bytes(), type=dict[str, str])
+    return {names.get(name, name): entry for name, entry in history.items()}

@@ -5,6 +5,7 @@ import os
 from dataclasses import dataclass
 from itertools import groupby
 
+from course.lessons.order import numbers, part_of
 from course.lessons.statements import Statement, statements
 
 from . import learner
@@ -15,6 +16,10 @@ class Standing:
     """What a learner has done with one exercise."""
 
     exercise: str
+    """Its name."""
+    number: str
+    part: str
+    """Of the course, as "First kernels"."""
     title: str
     core: bool
     right: bool
@@ -30,35 +35,38 @@ class Standing:
         notes = [] if self.core else ["stretch"]
         notes += [f"{self.tries} tries"] if self.tries > 1 else []
         beside = f" ({', '.join(notes)})" if notes else ""
-        return f"    {self.exercise}  {verdict:16}  {self.title}{beside}"
+        return f"    {self.number:6}{verdict:16}  {self.exercise:28}{self.title}{beside}"
 
 
 @dataclass(frozen=True)
 class Progress:
-    """A learner's standing. Prints as a table, lesson by lesson; its fields are the JSON's."""
+    """A learner's standing. Prints as a table, part by part; its fields are the JSON's."""
 
     learner: str
     exercises: list[Standing]
 
     def __str__(self) -> str:
         lines: list[str] = []
-        for lesson, standings in groupby(self.exercises, lambda standing: standing.exercise[:2]):
-            rows = list(standings)
-            core = [row.right for row in rows if row.core]
-            lines.append(f"Lesson {lesson}: {sum(core)} of {len(core)} core exercises right")
-            lines += map(str, rows)
+        for part, of_part in groupby(self.exercises, lambda standing: standing.part):
+            lines.append(part)
+            for lesson, standings in groupby(of_part, lambda standing: standing.number[:2]):
+                rows = list(standings)
+                core = [row.right for row in rows if row.core]
+                lines.append(f"  {lesson}: {sum(core)} of {len(core)} core exercises right")
+                lines += map(str, rows)
         return "\n".join(lines)
 
 
 def progress() -> Progress:
     """This learner's standing. Raises CourseError where the history cannot be read."""
-    history = learner.tried()
+    history, by_name = learner.tried(), numbers()
 
     def standing(of: Statement) -> Standing:
-        entry = history.get(of.id, learner.History())
+        entry = history.get(of.name, learner.History())
+        part = part_of(of.number[:2], by_name)
         return Standing(
-            of.id, of.title, of.core, bool(entry.first_right), entry.verdict, entry.tries,
-            entry.hints, entry.first_right,
+            of.name, of.number, part, of.title, of.core, bool(entry.first_right),
+            entry.verdict, entry.tries, entry.hints, entry.first_right,
         )  # fmt: skip
 
     return Progress(_user(), list(map(standing, statements().values())))

@@ -1,7 +1,8 @@
-"""Every exercise by its id. Finding one loads its own lesson's exercises and no others."""
+"""Every exercise by its name. Finding one loads the exercises of its own topic and no others."""
 
+import difflib
 import importlib
-from pathlib import Path
+import re
 
 from course.errors import CourseError
 
@@ -9,41 +10,89 @@ from .kinds import CodeExercise, DiagnosisExercise, Question, RegistrationExerci
 
 AnyExercise = CodeExercise | DiagnosisExercise | RegistrationExercise | Question
 
-LESSONS = Path(__file__).parent / "lessons"
+NAMES = {
+    "start": (
+        "first-kernel", "last-program", "if-becomes-mask", "mend-the-maximum", "mend-the-total",
+        "mend-the-end",
+    ),
+    "vector_add": (
+        "fill-a-vector", "scale-and-shift", "reversed-vector", "every-other-backwards",
+        "very-long-vector", "count-bytes", "least-time", "what-takes-time", "which-fall",
+        "gate-in-one-pass",
+    ),
+    "two_dimensions": (
+        "every-pair", "any-view", "stack-of-transposes", "count-sectors", "descriptor-limits",
+        "transpose-by-descriptors", "bias-and-gelu", "find-the-race",
+    ),
+    "compilation_stages": (
+        "which-stage", "elements-per-thread", "wide-loads", "slow-rows-and-factors",
+        "slow-pages", "slow-shares-of-a-sum", "slow-long-rows",
+    ),
+    "softmax": (
+        "row-sums", "row-maxima", "log-softmax", "merge-two-halves", "online-bytes", "narrow-rows",
+        "any-number-of-rows", "tuned-in-place", "column-sums", "softmax-backwards",
+    ),
+    "tensor_cores": (
+        "product-loop", "product-of-any-size", "eight-by-eight", "tiles-in-order",
+        "stages-that-fit", "linear-by-descriptors", "persistent-product", "layer-in-one-launch",
+    ),
+    "flash_attention": (
+        "one-tile", "attention-loop", "scale-in-the-exponent", "log-sum-exp", "tiles-left",
+        "causal-attention", "grouped-heads", "attention-registers", "sliding-window",
+        "bias-by-distance", "split-the-keys",
+    ),
+    "ahead_of_time": (
+        "export-signature", "export-grid", "where-the-scale-went", "second-variant",
+    ),
+    "when_it_is_slow": (
+        "slow-gate", "slow-product", "twice-as-fast", "well-tuned-and-slow",
+        "rows-that-are-not-there", "how-many-errors", "range-that-never-shrinks", "uneven-rows",
+        "walk-along-k", "long-sum",
+    ),
+    "own_operation": (
+        "rms-norm-forward", "gradient-of-x", "gradient-of-weight", "register-operator",
+        "fused-cross-entropy",
+    ),
+    "hopper": (
+        "layout-for-wide-loads", "phase-of-a-round", "consumer-of-a-ring", "product-and-waits",
+        "two-consumers", "scores-ahead", "order-of-tiles",
+    ),
+}  # fmt: skip
+"""topic -> its exercises. The topic is the module with the exercises, in course/exercises/lessons,
+and with their usual mistakes, in course/exercises/answers. Which notebook has an exercise, and
+where, is the notebook's business."""
+
+TOPICS = {name: topic for topic, names in NAMES.items() for name in names}
 
 
 def exercises() -> dict[str, AnyExercise]:
-    """All exercises of the course by id, in the order of the lessons."""
-    by_id: dict[str, AnyExercise] = {}
-    for path in sorted(LESSONS.glob("lesson_*.py")):
-        by_id |= lesson_exercises(path.stem.removeprefix("lesson_"))
-    return by_id
+    """All exercises of the course by name, topic by topic."""
+    return {name: each for topic in NAMES for name, each in topic_exercises(topic).items()}
 
 
-def lesson_exercises(lesson: str) -> dict[str, AnyExercise]:
-    """The exercises of a lesson, as "01", by id and in the lesson's order; empty for an unknown
-    one."""
-    if not (LESSONS / f"lesson_{lesson}.py").is_file():
-        return {}
-    module = importlib.import_module(f"course.exercises.lessons.lesson_{lesson}")
-    return {exercise.id: exercise for exercise in module.EXERCISES}
+def topic_exercises(topic: str) -> dict[str, AnyExercise]:
+    """The exercises of a topic, as "vector_add", by name."""
+    module = importlib.import_module(f"course.exercises.lessons.{topic}")
+    return {exercise.name: exercise for exercise in module.EXERCISES}
 
 
-def find(exercise_id: str) -> AnyExercise:
-    """The exercise of this id, as "01.2" or "1.2". Raises CourseError for an unknown one."""
-    lesson, _, number = str(exercise_id).strip().partition(".")
-    lesson = lesson.zfill(2)
-    known = lesson_exercises(lesson) if lesson.isdigit() else {}
-    if exercise := known.get(f"{lesson}.{number}"):
-        return exercise
-    in_order = sorted(known or exercises(), key=lambda name: (name[:3], len(name), name))
-    listed = ", ".join(in_order)
-    raise CourseError(f"There is no exercise {exercise_id!r}: there is {listed}.")
+def find(name: str) -> AnyExercise:
+    """The exercise of this name, as "first-kernel". Raises CourseError for an unknown one."""
+    name = str(name).strip()
+    if name in TOPICS:
+        return topic_exercises(TOPICS[name])[name]
+    if re.fullmatch(r"\d+\.\d+", name):
+        raise CourseError(
+            f'There is no exercise {name!r}: exercises have names now, as "first-kernel". A '
+            "notebook that checks a number is of an earlier version of the course."
+        )
+    close = difflib.get_close_matches(name, TOPICS, n=3, cutoff=0)
+    raise CourseError(f"There is no exercise {name!r}. Do you mean {' or '.join(close)}?")
 
 
-def code_exercise(exercise_id: str) -> CodeExercise:
-    """The exercise of this id, which asks for code, or the part of it that does."""
-    exercise = find(exercise_id)
+def code_exercise(name: str) -> CodeExercise:
+    """The exercise of this name, which asks for code, or the part of it that does."""
+    exercise = find(name)
     code = exercise.mended if isinstance(exercise, DiagnosisExercise) else exercise
     assert isinstance(code, CodeExercise)
     return code

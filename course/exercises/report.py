@@ -35,7 +35,7 @@ class TriedExercise:
             "" if minutes is None else f"{minutes:.0f} min"
             for minutes in (self.first_try_min, self.right_min)
         )
-        counts = f"{self.exercise:10}{self.tries:>6}{self.hints:>6}"
+        counts = f"{self.exercise:28}{self.tries:>5}{self.hints:>6}"
         return f"{counts}{first:>11}{right:>13}  {self.verdict}"
 
 
@@ -49,7 +49,7 @@ class LearnerReport:
     exercises: list[TriedExercise]
 
     def __str__(self) -> str:
-        head = "exercise   tries hints  first try  right after  verdict"
+        head = f"{'exercise':28}tries hints  first try  right after  verdict"
         return "\n".join([head, *map(str, self.exercises)])
 
 
@@ -60,11 +60,11 @@ def report(seat: str = "") -> LearnerReport:
     start = min(filter(None, times), default="")
     rows = [
         TriedExercise(
-            *(exercise.id, exercise.core, entry.tries, entry.hints, entry.verdict),
+            *(exercise.name, exercise.core, entry.tries, entry.hints, entry.verdict),
             *(_minutes(start, moment) for moment in (entry.first_try, entry.first_right)),
         )
         for exercise in statements().values()
-        if (entry := history.get(exercise.id))
+        if (entry := history.get(exercise.name))
     ]
     return LearnerReport(seat, MODE.name, rows)
 

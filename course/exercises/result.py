@@ -24,10 +24,10 @@ and there is no GPU."""
 NO_TRY: tuple[Verdict, ...] = ("to do", "no answer", "stopped", "left to the GPU")
 """Verdicts that say nothing of what the learner knows: they do not count as a try."""
 
-# Okabe and Ito's green and vermilion, and a grey, which people with any colour vision can tell
-# apart. They colour an edge beside the text, so that the text can be read in light and in dark.
+# Okabe and Ito's green and vermilion, and a gray, which people with any color vision can tell
+# apart. They color an edge beside the text, so that the text can be read in light and in dark.
 RIGHT, WRONG, UNDECIDED = ("✔", "#009E73"), ("✘", "#D55E00"), ("○", "#999999")
-"""A verdict's sign and colour in a notebook."""
+"""A verdict's sign and color in a notebook."""
 
 MIME = "application/vnd.triton-course.checked+json"
 MOST_COLUMNS = 300
@@ -79,9 +79,9 @@ class Checked:
     __repr__ = __str__
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str | dict[str, str]]:
-        sign, colour = sign_and_colour(self.verdict)
+        sign, color = sign_and_color(self.verdict)
         text = f"{sign} {self}"
-        edge = f"border-left:5px solid {colour};padding:2px 0 2px 10px"
+        edge = f"border-left:5px solid {color};padding:2px 0 2px 10px"
         wrap = "white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere"
         code = f'<code style="{wrap}">{html.escape(text)}</code>'
         # The last is for `course check`, which reads it from the notebook.
@@ -89,8 +89,8 @@ class Checked:
         return {"text/plain": text, "text/html": f'<pre style="{edge}">{code}</pre>', MIME: row}
 
 
-def sign_and_colour(verdict: str) -> tuple[str, str]:
-    """A verdict's sign, and its colour as #RRGGBB. One that is no check's counts as wrong."""
+def sign_and_color(verdict: str) -> tuple[str, str]:
+    """A verdict's sign, and its color as #RRGGBB. One that is no check's counts as wrong."""
     return RIGHT if verdict == "right" else UNDECIDED if verdict in NO_TRY else WRONG
 
 

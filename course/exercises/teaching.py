@@ -13,7 +13,8 @@ from pathlib import Path
 from course.errors import CourseError
 from course.files import write_whole
 from course.lessons.minutes import ExerciseTime, Section, exercise_times, rounded, sections
-from course.lessons.source import ROOT, lesson_sources, solved
+from course.lessons.order import ROUTES, lesson_sources, numbered, numbers, part_of
+from course.lessons.source import ROOT, solved
 from course.lessons.statements import Statement, read
 
 from .answers import mistakes
@@ -23,8 +24,8 @@ NOTES = FOLDER / "sections.toml"
 PLANS = FOLDER / "plans.md"
 WRITTEN = "<!-- `course teaching` writes this page: change the lesson or sections.toml. -->"
 MISTAKES = ("usual wrong answer", "`check` says", "what they believe, and what to say")
-ROUTES = {"three hours": "Half a day", "one day": "A day"}
-"""The routes of lesson 00, and what a workshop on each is called."""
+WORKSHOPS = {"an evening": "Half a day", "a long day": "A day"}
+"""route -> what a workshop on it is called"""
 
 BREAK_AFTER_MIN = 75
 """A plan names a break where so many minutes have passed since the last one."""
@@ -56,7 +57,7 @@ class Taught:
 
     @property
     def core(self) -> list[str]:
-        """The ids of its core exercises."""
+        """The names of its core exercises."""
         return [name for name in self.exercises if self.statements[name].core]
 
 
@@ -65,7 +66,8 @@ def pages() -> dict[Path, str]:
     lessons = [_taught(source) for source in lesson_sources()]
     notes = read_notes()
     texts = {
-        FOLDER / f"{lesson.name}.md": "\n".join(_page(lesson, notes.get(lesson.number, {}))) + "\n"
+        FOLDER / f"{lesson.name}.md": "\n".join(_page(lesson, notes.get(lesson.name[3:], {})))
+        + "\n"
         for lesson in lessons
     }
     return texts | {PLANS: "\n".join(_plans(lessons)) + "\n"}
@@ -88,7 +90,7 @@ def problems() -> list[str]:
 def lost_notes() -> list[str]:
     """Notes in sections.toml of which no lesson has the section, in sentences."""
     titles = {
-        lesson.number: {section.title for section in lesson.sections}
+        lesson.name[3:]: {section.title for section in lesson.sections}
         for lesson in map(_taught, lesson_sources())
     }
     return [
@@ -102,7 +104,7 @@ def lost_notes() -> list[str]:
 def read_notes(path: Path = NOTES) -> dict[str, dict[str, Note]]:
     """The notes by lesson and section. Raises CourseError where the file is not as it must be."""
     try:
-        tables = tomllib.loads(path.read_text())
+        tables = tomllib.loads(numbered(path.read_text(), numbers()))
         return {
             lesson: {title: Note(**note) for title, note in notes.items()}
             for lesson, notes in tables.items()
@@ -127,7 +129,7 @@ def _taught(source: Path) -> Taught:
     notebook = solved(source)
     title = notebook.cells[0].source.split("\n")[0].removeprefix("# ")
     cells = [(cell.cell_type, cell.source) for cell in notebook.cells]
-    stated = {statement.id: statement for statement in read(cells)}
+    stated = {statement.name: statement for statement in read(cells)}
     return Taught(source.stem, title, sections(notebook), exercise_times(notebook), stated)
 
 
@@ -140,20 +142,19 @@ def _page(lesson: Taught, notes: dict[str, Note]) -> Iterator[str]:
         "whom this is new; a section's are without its stretch exercises."
     )
     yield from ("", "## Sections", "")
-    yield from _head("section", "minutes", "routes", "why it is here", "what may be skipped")
+    yield from _head("section", "minutes", "why it is here", "what may be skipped")
     for section in lesson.sections:
         note = notes.get(section.title, Note("", ""))
-        cells = (section.title, str(rounded(section.core)), section.routes or "all")
-        yield _row(*cells, note.why, note.skip)
+        yield _row(section.title, str(rounded(section.core)), note.why, note.skip)
     yield from ("", "## Exercises")
     for exercise, time in lesson.exercises.items():
         statement = lesson.statements[exercise]
-        kind = "Core" if statement.core else "Stretch"
+        kind = "core" if statement.core else "stretch"
         lines = f", {time.lines} line{'s' * (time.lines != 1)} to write" if time.lines else ""
-        yield from ("", f"### {exercise} · {statement.title}", "")
+        yield from ("", f"### {statement.number} · {statement.title}", "")
         yield (
-            f"{kind}, about {rounded(time.minutes)} minutes{lines}, {len(statement.hints)} hints, "
-            f"in *{time.section.title}*."
+            f"`{exercise}`: {kind}, about {rounded(time.minutes)} minutes{lines}, "
+            f"{len(statement.hints)} hints, in *{time.section.title}*."
         )
         yield ""
         yield from _head(*MISTAKES)
@@ -181,26 +182,25 @@ def _plans(lessons: list[Taught]) -> Iterator[str]:
         f"they add up without breaks. A break is named where {BREAK_AFTER_MIN} minutes have "
         "passed since the last one."
     )
-    for route, name in ROUTES.items():
+    for route, name in WORKSHOPS.items():
         rows = [
             (lesson, section)
             for lesson in lessons
+            if lesson.name[3:] in ROUTES[route]
             for section in lesson.sections
-            if route in (section.routes or "all").split(", ")
         ]
         total = sum(rounded(section.core) for _, section in rows)
         yield from ("", f"## {name}: the route *{route}*, about {_hours(total)}", "")
         yield from _head("from", "lesson", "section", "minutes", "core exercises")
         yield from _plan_rows(rows)
-    yield from ("", "## Everything: the route *all*, for a term or a reading group", "")
-    columns = "sittings", "minutes of core", "minutes of stretch", "core exercises"
-    yield from _head("lesson", *columns)
+    yield from ("", "## Everything, for a term or a reading group", "")
+    yield from _head("part", "lesson", "minutes of core", "minutes of stretch", "core exercises")
+    by_name = numbers()
     for lesson in lessons:
         core = sum(rounded(section.core) for section in lesson.sections)
         stretch = sum(section.stretch for section in lesson.sections)
-        sittings = max(section.sitting for section in lesson.sections)
-        numbers = sittings, core, rounded(stretch) if stretch else 0, len(lesson.core)
-        yield _row(lesson.title, *map(str, numbers))
+        counts = core, rounded(stretch) if stretch else 0, len(lesson.core)
+        yield _row(part_of(lesson.number, by_name), lesson.title, *map(str, counts))
 
 
 def _plan_rows(rows: list[tuple[Taught, Section]]) -> Iterator[str]:
@@ -211,7 +211,8 @@ def _plan_rows(rows: list[tuple[Taught, Section]]) -> Iterator[str]:
             yield _row("", "", "*a break*", "", "")
             since_break = 0
         here = [name for name in lesson.core if lesson.exercises[name].section == section]
-        yield _row(_hours(clock), lesson.number, section.title, str(minutes), ", ".join(here))
+        numbers = ", ".join(lesson.statements[name].number for name in here)
+        yield _row(_hours(clock), lesson.number, section.title, str(minutes), numbers)
         clock, since_break = clock + minutes, since_break + minutes
 
 

@@ -67,4 +67,5 @@ def _verdict(ended: Ended[None]) -> str:
     if ended.how == "finished":
         return "The process finished."
     busy = ": this machine is too busy, or it waits for something that never comes"
-    return f"{ended.sentence('The process')}{busy if ended.starved else ''}. This session goes on."
+    how = f"{ended.sentence('The process')}{busy if ended.starved else ''}"
+    return f"{how}. This session goes on.\n{ended.own_line}".rstrip()

@@ -1,5 +1,6 @@
 """How a child process ended."""
 
+import re
 import signal
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
@@ -43,11 +44,23 @@ class Ended(Generic[T]):
     @property
     def exception(self) -> str:
         """The line of the exception that ended it: the first after the last traceback's frames."""
+        return self._told[0]
+
+    @property
+    def own_line(self) -> str:
+        """The line of the learner's code that the exception names, as "Line 3 of its cell: …"; or
+        nothing."""
+        return self._told[1] if self._told[1].startswith("Line ") else ""
+
+    @property
+    def _told(self) -> tuple[str, str]:
+        """The first two lines of what the exception says, without the module of its class."""
         if self.error is not None:
-            return f"{type(self.error).__module__}.{type(self.error).__qualname__}: {self.error}"
+            return f"{type(self.error).__qualname__}: {self.error}", ""
         _, traceback, after = self.stderr.rpartition("Traceback (most recent call last):\n")
-        lines = after.splitlines() if traceback else []
-        return next((line for line in lines if not line.startswith(" ")), "")
+        lines = [line for line in after.splitlines() if not line.startswith(" ")]
+        first, second = [*lines, "", ""][:2] if traceback else ("", "")
+        return re.sub(r"^(?:\w+\.)+(?=\w+(?::|$))", "", first), second
 
     def sentence(self, subject: str) -> str:
         """How it ended, in a sentence about `subject`, as "The process". Its end is left to the

@@ -14,7 +14,7 @@ from . import workspace
 from .source import WORK
 from .unpack import unpack_if_installed
 
-FIRST = "00-start-here.ipynb"
+FIRST = "00-your-first-kernel.ipynb"
 
 
 def start(options: list[str]) -> None:
@@ -90,4 +90,8 @@ def report(copied: workspace.Copied) -> list[str]:
     for name in copied.behind:
         newer = f"{name} has a newer version; yours is untouched"
         lines.append(f"{newer}. `course reset {name[:2]}` gives the new one and keeps yours.")
+    if copied.earlier:
+        names = ", ".join(copied.earlier)
+        aside = f"in work/{workspace.EARLIER}/ you find what you wrote: {names}"
+        lines.append(f"The course has been cut into shorter notebooks, and {aside}.")
     return lines

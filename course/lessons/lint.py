@@ -2,21 +2,18 @@
 
 1. A stub lacks only lines that its solution has, and parses.
 2. The number of lines a stub asks for is the solution's, give or take a third.
-3. Exercises are numbered NN.1 to NN.k with NN the lesson's number, each number once; a second run
-   may begin at NN.11, for sittings that were written apart. The order is free: a number never
-   changes, so an exercise that came later may stand before an older one. Only exercises have
-   solution markers.
-4. An exercise is four cells: a statement under `### Exercise NN.k · Title (core)` or `(stretch)`,
-   the stub, a `check("NN.k", answer)`, and hints, each folded under `Hint k`.
+3. An exercise has a name with a hyphen in it, which no other exercise or lesson has. A name in
+   braces is one of these. Only exercises have solution markers.
+4. An exercise is four cells: a statement under `### Exercise {its-name} · Title (core)` or
+   `(stretch)`, the stub, a `check("its-name", answer)`, and hints, each folded under `Hint k`.
 5. Tags are ones that something reads: a misspelt tag would be ignored in silence.
 6. Code cells are short and narrow, and install nothing and change no path. The comments that only
    mark an exercise do not count as lines.
 7. A lesson opens with its title.
 8. Folded text (hints, answers) has one markup, which every viewer of notebooks renders.
 9. A table of minutes under `| section | about minutes |` says what course/lessons/minutes.py
-   estimates, and the core of a sitting takes at most 75 minutes.
-10. Where one section says which routes take it, under its heading, all do.
-11. A row of a table has as many cells as the table's head: viewers drop what is beyond.
+   estimates, and a lesson is one sitting: at most 75 minutes without its stretch exercises.
+10. A row of a table has as many cells as the table's head: viewers drop what is beyond.
 """
 
 import ast
@@ -30,14 +27,13 @@ from nbformat import NotebookNode
 from course.errors import CourseError
 
 from . import minutes
-from .source import EXERCISE, FROM_HERE, TO_HERE, solved, stub
+from .order import EXERCISE, NAMED, numbers
+from .source import FROM_HERE, TO_HERE, solved, stub
 from .statements import FOLD, read
 
 TAGS = {"nbval-check-output", "raises-exception"}
 MOST_LINES = 10
 MOST_KERNEL_LINES = 40
-SECOND_RUN = 11
-"""The number that exercises of sittings which were written apart begin at."""
 MOST_COLUMNS = 104  # what JupyterLab shows beside its file browser without scrolling
 FOLDED = "'<details>', '<summary>…</summary>', a blank line, the text, a blank line, '</details>'"
 FORBIDDEN = ("!pip", "%pip", "sys.path")
@@ -46,14 +42,15 @@ FORBIDDEN = ("!pip", "%pip", "sys.path")
 def problems(source: Path) -> list[str]:
     """Everything in a lesson's source that breaks the contract, a sentence each."""
     notebook = solved(source)
-    sentences = [f"{source.name}: {text}" for text in _lesson_problems(notebook, source.name[:2])]
+    by_name = numbers(source.parent)
+    sentences = [f"{source.name}: {text}" for text in _lesson_problems(notebook, by_name)]
     for index, cell in enumerate(notebook.cells):
         of_cell = _code_problems if cell.cell_type == "code" else _text_problems
         sentences += [f"{source.name}, cell {index}: {text}" for text in of_cell(cell)]
     return sentences
 
 
-def _lesson_problems(notebook: NotebookNode, number: str) -> Iterator[str]:
+def _lesson_problems(notebook: NotebookNode, by_name: dict[str, str]) -> Iterator[str]:
     cells = notebook.cells
     if not cells or not cells[0].source.startswith("# "):
         yield "the first cell must be the title, '# …' in a markdown cell."
@@ -61,22 +58,22 @@ def _lesson_problems(notebook: NotebookNode, number: str) -> Iterator[str]:
         index: EXERCISE.match(cell.source.split("\n")[0]) for index, cell in enumerate(cells)
     }
     exercises = {index: match[1] for index, match in by_index.items() if match}
-    ids = list(exercises.values())
-    second_run = sum(int(exercise.split(".")[1]) >= SECOND_RUN for exercise in ids)
-    numbers = [*range(1, len(ids) - second_run + 1), *range(SECOND_RUN, SECOND_RUN + second_run)]
-    expected = [f"{number}.{k}" for k in numbers]
-    if sorted(ids) != sorted(expected):
-        yield f"exercises are numbered {', '.join(ids)}; they must be {', '.join(expected)}."
-    for index, exercise in exercises.items():
-        yield from _exercise_problems(exercise, cells[max(0, index - 1) : index + 3])
+    for place, (index, exercise) in enumerate(exercises.items(), start=1):
+        if not NAMED.fullmatch(f"{{{exercise}}}"):
+            yield f"exercise {exercise!r} must be called by words with hyphens between them."
+        elif by_name[exercise].partition(".")[2] != str(place):
+            yield f"there are two exercises {exercise!r}: no two have one name."
+        yield from _exercise_problems(
+            exercise, by_name[exercise], cells[max(0, index - 1) : index + 3]
+        )
     yield from minutes.problems(notebook)
 
 
-def _exercise_problems(exercise: str, cells: list[NotebookNode]) -> Iterator[str]:
+def _exercise_problems(exercise: str, number: str, cells: list[NotebookNode]) -> Iterator[str]:
     """cells: the four from the statement on, fewer at the end of a lesson."""
     statements = read([(cell.cell_type, cell.source) for cell in cells])
-    if not statements or statements[0].id != exercise:
-        heading = f"'### Exercise {exercise} · Title (core)' or '(stretch)'"
+    if not statements or statements[0].number != number:
+        heading = f"'### Exercise {{{exercise}}} · Title (core)' or '(stretch)'"
         yield f"exercise {exercise} needs a statement under {heading} before it."
         return
     if not statements[0].hints:
@@ -87,6 +84,8 @@ def _exercise_problems(exercise: str, cells: list[NotebookNode]) -> Iterator[str
 
 def _text_problems(cell: NotebookNode) -> Iterator[str]:
     yield from _tag_problems(cell)
+    for unknown in NAMED.findall(cell.source):
+        yield f"no exercise or lesson is called {unknown!r}."
     unfolded = FOLD.sub("", cell.source)
     if re.search(r"</?(details|summary)\b", unfolded):
         yield f"folded text is written as {FOLDED}, each on a line of its own."
@@ -129,7 +128,7 @@ def _code_problems(cell: NotebookNode) -> Iterator[str]:
         outside = "keep a line outside the markers in each block"
         yield f"the stub does not parse (line {error.lineno}): {outside}."
     if unsolved != cell.source and not EXERCISE.match(lines[0]):
-        yield "solution markers stand in a cell that does not begin with '# exercise NN.k'."
+        yield "solution markers stand in a cell that does not begin with '# exercise its-name'."
     yield from _count_problems(lines)
     holds_kernel = "@triton.jit" in cell.source or "@gluon.jit" in cell.source
     yield from _size_problems(lines, MOST_KERNEL_LINES if holds_kernel else MOST_LINES)

@@ -1,10 +1,10 @@
 """How long a newcomer takes for a lesson, section by section: an estimate from its source.
 
-Four things take time: reading the text, running a cell and making sense of what it prints, finding
-out what an exercise asks, and writing its lines. The rates are calibrated by lessons 00 to 03 of
-version 0.2, which were judged to take a newcomer 45, 120, 105 and 90 minutes: they come to 45, 120,
-110 and 85. Nobody's minutes were measured. A cell's minute holds the machine's time as well: a cell
-of lessons 04 and 05 took 6 to 7 s on average in CPU mode, on two cores with much else to do.
+Reading takes time, and so do predictions, questions whose answers are folded, lines of code to be
+read, and exercises. The rates were fitted to what three readers estimated for the ten lessons of
+version 0.9: with their stretch exercises in the last two of them 75, 145, 150, 150, 255, 245, 445,
+107, 360 and 285 minutes. The rates give 2,125 minutes in all where they gave 2,217, and each lesson
+within a fifth but for the first, which was shortened since. Nobody's minutes were measured.
 """
 
 import re
@@ -13,35 +13,44 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .source import EXERCISE, FROM_HERE, SOLUTIONS, TO_HERE, lesson_sources, lessons_named, solved
+from .order import EXERCISE, SOLUTIONS, lesson_sources, lessons_named
+from .source import FROM_HERE, TO_HERE, solved
 from .statements import FOLD, HEADING
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 WORDS_PER_MINUTE = 180
-MINUTES_PER_CELL = 1.0
-MINUTES_PER_EXERCISE = 3.0
+LINES_PER_MINUTE = 7
+"""Lines of code that are given and read, in cells and in texts."""
+MINUTES_PER_CELL = 0.25
+MINUTES_PER_PREDICTION = 1.0
+MINUTES_PER_FOLD = 2.0
+"""For each folded text but hints: a question is thought about before its answer is unfolded."""
+MINUTES_PER_EXERCISE = 5.0
 MINUTES_PER_LINE = 2.0
 """For each line that an exercise's solution has between its markers."""
 
 MOST_CORE_MINUTES = 75
-"""The most that the core of a sitting may take, without its stretch exercises."""
+"""The most that a lesson may take, without its stretch exercises: one sitting."""
 
 STEP = 5
 """The table's minutes are multiples of this, but for sections that are shorter than one and a
 half."""
 
 TABLE = "| section | about minutes |"
-UNTIMED = ("On your own", "In practice", "Further reading", "What you can do now")
-"""Sections behind the lesson proper."""
+ENDS = "Beginning and end"
+"""The row of the table for a lesson's head, with its questions, and for what is behind its
+sections."""
+UNTIMED = ("On your own", "Further reading")
+"""Sections that few do."""
+BEHIND = ("In practice", "What you can do now")
 
-ROUTES = ("three hours, one day, all", "one day, all", "all")
-SITTING = re.compile(r"Sitting (\d+)\b")
 SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
-ROUTES_LINE = re.compile(r"\*Routes: ([^*]*)\*")
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+PREDICTION = re.compile(r"\*\*Predict")
 FROM_HERE_ANYWHERE = re.compile(FROM_HERE.pattern, re.MULTILINE)
-MARKUP = re.compile(r"<[^>]+>|^\*Routes:.*$|^\|?[-| ]+$", re.MULTILINE)
+MARKUP = re.compile(r"<[^>]+>|^\|?[-| ]+$", re.MULTILINE)
 
 
 @dataclass
@@ -49,39 +58,32 @@ class Section:
     """A section of a lesson, with the minutes that a newcomer takes for it."""
 
     title: str
-    sitting: int
-    routes: str | None
-    """Which ways through the course take it, as its line says; None where it has no such line."""
     core: float = 0.0
     stretch: float = 0.0
 
 
 def sections(notebook: "NotebookNode") -> list[Section]:
-    """The sections of a solved lesson, in order, without its head and what comes behind it."""
+    """The sections of a solved lesson, in order; last, under ENDS, its head and its end."""
     timed: list[Section] = []
-    now: Section | None = None
-    sitting, stretch_cells = 1, 0
+    now = ends = Section(ENDS)
+    stretch_cells = 0
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            if now:
-                _add(now, _code_minutes(cell.source), stretch_cells > 0)
+            _add(now, _code_minutes(cell.source), stretch_cells > 0)
             stretch_cells = max(0, stretch_cells - 1)
             continue
         for title, text in _by_section(_without_hints(cell.source)):
-            if match := SITTING.match(title):
-                sitting = int(match[1])
-            elif title in UNTIMED:
-                now = None
+            if title in (*BEHIND, *UNTIMED):
+                now = ends
             elif title:
-                line = ROUTES_LINE.match(text.strip())
-                now = Section(title, sitting, line[1] if line else None)
+                now = Section(title)
                 timed.append(now)
             exercise = HEADING.search(text)
             if exercise and exercise[3] == "stretch":
                 stretch_cells = 2  # the stub and the check that follow
-            if now and not SITTING.match(title):
+            if title not in UNTIMED:
                 _add(now, _reading_minutes(text), stretch_cells > 0)
-    return timed
+    return [*timed, ends]
 
 
 def _by_section(text: str) -> Iterator[tuple[str, str]]:
@@ -100,12 +102,17 @@ def _add(section: Section, minutes: float, is_stretch: bool) -> None:
 
 
 def _without_hints(text: str) -> str:
-    """A text without its folded hints, which few readers open; answers stay."""
-    return FOLD.sub(lambda fold: "" if fold[1].startswith("Hint") else fold[2], text)
+    """A text without its folded hints, which few readers open."""
+    return FOLD.sub(lambda fold: "" if fold[1].startswith("Hint") else fold[0], text)
 
 
 def _reading_minutes(text: str) -> float:
-    return len(MARKUP.sub(" ", text).split()) / WORDS_PER_MINUTE
+    words = len(MARKUP.sub(" ", FENCED.sub("", text)).split())
+    lines = sum(block.count("\n") - 1 for block in FENCED.findall(text))
+    predictions, folds = len(PREDICTION.findall(text)), len(FOLD.findall(text))
+    asked = MINUTES_PER_PREDICTION * predictions + MINUTES_PER_FOLD * folds
+    minutes: float = words / WORDS_PER_MINUTE + lines / LINES_PER_MINUTE + asked
+    return minutes
 
 
 def _code_minutes(text: str) -> float:
@@ -114,7 +121,8 @@ def _code_minutes(text: str) -> float:
     inside = False
     for line in lines:
         inside = inside and not TO_HERE.match(line)
-        minutes += MINUTES_PER_LINE if inside and line.strip() else 0
+        if line.strip() and not line.startswith("check("):
+            minutes += MINUTES_PER_LINE if inside else 1 / LINES_PER_MINUTE
         inside = inside or bool(FROM_HERE.match(line))
     return minutes
 
@@ -131,7 +139,7 @@ class ExerciseTime:
 
 
 def exercise_times(notebook: "NotebookNode") -> dict[str, ExerciseTime]:
-    """The exercises of a solved lesson by id, in the order in which they stand there."""
+    """The exercises of a solved lesson by name, in the order in which they stand there."""
     titles = {section.title: section for section in sections(notebook)}
     times: dict[str, ExerciseTime] = {}
     section = None
@@ -141,11 +149,12 @@ def exercise_times(notebook: "NotebookNode") -> dict[str, ExerciseTime]:
         for title in SECTION.findall(cell.source) if cell.cell_type == "markdown" else ():
             section = titles.get(title.strip(), section)
         heading = HEADING.search(cell.source)
-        if heading and section and EXERCISE.match(stub.source.split("\n")[0]):
+        marker = EXERCISE.match(stub.source.split("\n")[0])
+        if heading and section and marker:
             minutes = _reading_minutes(cell.source[heading.start() :])
             minutes += _code_minutes(stub.source) + _code_minutes(checked.source)
             lines = sum(map(int, FROM_HERE_ANYWHERE.findall(stub.source)))
-            times[heading[1]] = ExerciseTime(section, minutes, lines)
+            times[marker[1]] = ExerciseTime(section, minutes, lines)
     return times
 
 
@@ -154,65 +163,42 @@ def rounded(minutes: float) -> int:
     return STEP * round(minutes / STEP) if minutes >= 1.5 * STEP else max(1, round(minutes))
 
 
+def core_minutes(notebook: "NotebookNode") -> int:
+    """The minutes of a solved lesson without its stretch exercises, as its table adds them up."""
+    return sum(rounded(section.core) for section in sections(notebook))
+
+
 def table(notebook: "NotebookNode") -> str:
     """The table of minutes for a lesson's head, in Markdown."""
     timed = sections(notebook)
     rows = [(section.title, rounded(section.core)) for section in timed]
+    rows.append(("**Together, an estimate**", core_minutes(notebook)))
     if stretch := sum(section.stretch for section in timed):
-        rows.append(("Stretch exercises", rounded(stretch)))
-    rows.append(("**All, an estimate**", sum(minutes for _, minutes in rows)))
+        rows.append(("Stretch exercises, for those with time left", rounded(stretch)))
     return "\n".join([TABLE, "|---|---|", *(f"| {title} | {minutes} |" for title, minutes in rows)])
 
 
-def sittings(notebook: "NotebookNode") -> dict[int, float]:
-    """The core minutes of each sitting, by its number from 1."""
-    minutes: dict[int, float] = {}
-    for section in sections(notebook):
-        minutes[section.sitting] = minutes.get(section.sitting, 0) + section.core
-    return minutes
-
-
 def problems(notebook: "NotebookNode") -> Iterator[str]:
-    """What is wrong with a lesson's table of minutes, its sittings and its routes: sentences.
+    """What is wrong with a lesson's table of minutes and its length: sentences.
 
-    Lessons whose table has another heading are asked for nothing of the first two.
+    Lessons whose table has another heading are asked for nothing.
     """
     head = notebook.cells[0].source if notebook.cells else ""
-    if TABLE in head:
-        right = table(notebook)
-        if not f"{head}\n".count(f"{right}\n"):
-            yield f"the table of minutes at its head must be:\n{right}"
-        for sitting, minutes in sittings(notebook).items():
-            if minutes > MOST_CORE_MINUTES:
-                yield (
-                    f"the core of sitting {sitting} takes about {minutes:.0f} minutes, and at most "
-                    f"{MOST_CORE_MINUTES} are allowed: put a '## Sitting {sitting + 1}' in it, or "
-                    "cut."
-                )
-    yield from _routes_problems(sections(notebook))
-
-
-def _routes_problems(timed: list[Section]) -> Iterator[str]:
-    if all(section.routes is None for section in timed):
+    if TABLE not in head:
         return
-    allowed = ", ".join(f"'*Routes: {routes}*'" for routes in ROUTES)
-    for section in timed:
-        if section.routes not in ROUTES:
-            yield f"under '## {section.title}' must stand one of {allowed}."
+    right = table(notebook)
+    if not f"{head}\n".count(f"{right}\n"):
+        yield f"the table of minutes at its head must be:\n{right}"
+    if (minutes := core_minutes(notebook)) > MOST_CORE_MINUTES:
+        yield (
+            f"it takes about {minutes} minutes without its stretch exercises, and at most "
+            f"{MOST_CORE_MINUTES} are allowed: cut it in two."
+        )
 
 
 def report(lessons: list[str], solutions: Path = SOLUTIONS) -> list[str]:
-    """For these lessons, as "01" (all if none is named): the table to paste, and each sitting.
+    """For these lessons, as "01" (all if none is named): the table to paste.
 
     Raises CourseError where there is no such lesson.
     """
-    sources = lessons_named(lessons, lesson_sources(solutions))
-    return [_report_of(solved(source)) for source in sources]
-
-
-def _report_of(notebook: "NotebookNode") -> str:
-    lines = [
-        f"Sitting {sitting}: {minutes:.0f} minutes of core, of at most {MOST_CORE_MINUTES}."
-        for sitting, minutes in sittings(notebook).items()
-    ]
-    return "\n".join([table(notebook), "", *lines])
+    return [table(solved(source)) for source in lessons_named(lessons, lesson_sources(solutions))]

@@ -14,7 +14,8 @@ from course.files import write_whole
 from course.progress_bar import track
 
 from . import lint
-from .source import METADATA, NOTEBOOKS, SOLUTIONS, derive, lesson_sources, lessons_named
+from .order import SOLUTIONS, lesson_sources, lessons_named
+from .source import METADATA, NOTEBOOKS, derive
 
 CELL_TIMEOUT_S = 600
 COMPARED = ("cell_type", "id", "source", "metadata")

@@ -1,8 +1,8 @@
 """Read a lesson's source, solutions/NN-name.py, and derive the notebook that a reader gets.
 
 The source is the solved lesson in the py:percent format. An exercise is a code cell that begins
-with `# exercise NN.k`; in it, the lines between these two comments are the solution and are left
-out of the notebook:
+with `# exercise its-name`; in it, the lines between these two comments are the solution and are
+left out of the notebook:
 
     # about 3 lines from here
     ...
@@ -19,18 +19,18 @@ from typing import TYPE_CHECKING
 from course.errors import CourseError
 from course.places import content, home
 
+from .order import numbered, numbers
+
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 ROOT = content()
-SOLUTIONS = ROOT / "solutions"
 NOTEBOOKS = ROOT / "notebooks"
 WORK = home() / "work"
 """The reader's copies of the lessons."""
 ORIGINS = ".origins.json"
 """In a work folder: for each lesson, the hash of the text it was copied from."""
 
-EXERCISE = re.compile(r"# exercise (\d\d\.\d+)$")
 FROM_HERE = re.compile(r"\s*# about (\d+) lines? from here$")
 TO_HERE = re.compile(r"\s*# to here$")
 METADATA = {
@@ -39,39 +39,25 @@ METADATA = {
 }
 
 
-def lesson_sources(folder: Path = SOLUTIONS) -> list[Path]:
-    """Every lesson's source, in order."""
-    return sorted(folder.glob("[0-9][0-9]-*.py"))
-
-
-def lessons_named(numbers: list[str], files: list[Path]) -> list[Path]:
-    """The files of these lessons, in order; all if none is named.
-
-    numbers: as "04" or "4". Raises CourseError for a lesson that is not there.
-    """
-    by_number = {file.name[:2]: file for file in files}
-    for number in numbers:
-        if not number or number.zfill(2) not in by_number:
-            raise CourseError(f"There is no lesson {number!r}: there is {', '.join(by_number)}.")
-    return [by_number[number] for number in sorted({n.zfill(2) for n in numbers} or by_number)]
-
-
 def solved(source: Path) -> "NotebookNode":
-    """The lesson as a notebook with its solutions, without outputs."""
+    """The lesson as a notebook with its solutions and its numbers, without outputs."""
     import jupytext  # these two take seconds, which `course lab` need not spend
     import nbformat
 
     notebook: NotebookNode = jupytext.reads(source.read_text(), fmt="py:percent")
     notebook.metadata = nbformat.from_dict(METADATA)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
+    by_name = numbers(source.parent)
     seen: dict[str, int] = {}
     for cell in notebook.cells:
-        # From the text alone, so that an id changes with its own cell and with no other.
+        # From the text without numbers, so that an id changes with its own cell alone.
         digest = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:12]
         seen[digest] = seen.get(digest, 0) + 1
         cell.id = digest if seen[digest] == 1 else f"{digest}-{seen[digest]}"
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
+        else:
+            cell.source = numbered(cell.source, by_name)
     return notebook
 
 

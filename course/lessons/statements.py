@@ -5,9 +5,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from .source import EXERCISE, NOTEBOOKS
+from .order import EXERCISE, numbers
+from .source import NOTEBOOKS
 
-HEADING = re.compile(r"^### Exercise (\d\d\.\d+) · (.+) \((core|stretch)\)$", re.MULTILINE)
+HEADING = re.compile(r"^### Exercise (\S+) · (.+) \((core|stretch)\)$", re.MULTILINE)
 FOLD = re.compile(
     r"^<details>\n<summary>([^\n]+)</summary>\n\n(.+?)\n\n</details>$", re.MULTILINE | re.DOTALL
 )
@@ -19,7 +20,10 @@ notebooks renders it."""
 class Statement:
     """An exercise as its lesson states it."""
 
-    id: str
+    name: str
+    """As "first-kernel"; it never changes."""
+    number: str
+    """As "00.1": its place in the course."""
     title: str
     core: bool
     """What everybody should do; the rest is for those with time left."""
@@ -29,18 +33,25 @@ class Statement:
 
 
 def statements(notebooks: Path = NOTEBOOKS, lesson: str = "[0-9][0-9]") -> dict[str, Statement]:
-    """The statement of every exercise by its id, in order; of one lesson where it is named."""
-    by_id: dict[str, Statement] = {}
+    """The statement of every exercise by its name, in order; of one lesson where its number is
+    given."""
+    by_name: dict[str, Statement] = {}
     for path in sorted(notebooks.glob(f"{lesson}-*.ipynb")):
-        notebook = json.loads(path.read_text(encoding="utf-8"))
-        cells = [(cell["cell_type"], "".join(cell["source"])) for cell in notebook["cells"]]
-        by_id |= {statement.id: statement for statement in read(cells)}
-    return by_id
+        by_name |= _statements_in(path)
+    return by_name
 
 
-def statement_of(exercise_id: str) -> Statement | None:
-    """The statement of the exercise of this id, as "01.2"; reads its own lesson alone."""
-    return statements(lesson=exercise_id[:2]).get(exercise_id)
+def _statements_in(path: Path) -> dict[str, Statement]:
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    cells = [(cell["cell_type"], "".join(cell["source"])) for cell in notebook["cells"]]
+    return {statement.name: statement for statement in read(cells)}
+
+
+def statement_of(exercise_name: str) -> Statement | None:
+    """The statement of the exercise of this name, as "first-kernel"; looks into its own lesson
+    alone."""
+    number = numbers().get(exercise_name, "")
+    return statements(lesson=number[:2]).get(exercise_name) if number else None
 
 
 def read(cells: list[tuple[str, str]]) -> list[Statement]:
@@ -52,12 +63,12 @@ def read(cells: list[tuple[str, str]]) -> list[Statement]:
     texts = [text for _, text in cells]
     for statement, stub, _, hints in zip(texts, texts[1:], texts[2:], texts[3:], strict=False):
         heading, marker = HEADING.search(statement), EXERCISE.match(stub.split("\n")[0])
-        if heading and marker and heading[1] == marker[1]:
+        if heading and marker:
             folds = [
                 " ".join(text.split())
                 for number, (summary, text) in enumerate(FOLD.findall(hints), start=1)
                 if summary == f"Hint {number}"
             ]
             core = heading[3] == "core"
-            exercises.append(Statement(heading[1], heading[2], core, stub, tuple(folds)))
+            exercises.append(Statement(marker[1], heading[1], heading[2], core, stub, tuple(folds)))
     return exercises

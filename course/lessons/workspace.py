@@ -13,7 +13,11 @@ from pathlib import Path
 from course.errors import CourseError
 from course.files import advice, read_file, remove_leftovers, replace_unchanged, write_whole
 
-from .source import NOTEBOOKS, ORIGINS, WORK, lessons_named
+from .order import lessons_named
+from .source import NOTEBOOKS, ORIGINS, WORK
+
+EARLIER = "earlier"
+"""The folder in work/ for the reader's notebooks of lessons that the course no longer has."""
 
 
 @dataclass
@@ -25,6 +29,8 @@ class Copied:
     """Never touched by the reader, and replaced by a newer version of the lesson."""
     behind: list[str] = field(default_factory=list)
     """Worked in by the reader, so kept, though the lesson has a newer version."""
+    earlier: list[str] = field(default_factory=list)
+    """Worked in by the reader, of lessons that the course no longer has: moved to EARLIER."""
 
 
 def copy_lessons(notebooks: Path = NOTEBOOKS, work: Path = WORK) -> Copied:
@@ -58,7 +64,25 @@ def copy_lessons(notebooks: Path = NOTEBOOKS, work: Path = WORK) -> Copied:
             _record(work, origins, name, content)
         else:  # the reader has changed it, perhaps since it was read
             copied.behind.append(name)
+    copied.earlier = _clear_earlier(work, origins, {lesson.name for lesson in _lessons(notebooks)})
     return copied
+
+
+def _clear_earlier(work: Path, origins: dict[str, str], lessons: set[str]) -> list[str]:
+    """Take copies of lessons that the course no longer has out of the list of lessons: those that
+    the reader never touched are deleted, the others moved aside. Returns the names of those."""
+    moved = []
+    for name in sorted(set(origins) - lessons):
+        mine = _content(work / name)
+        if mine is not None and hash_of(mine) != origins[name]:
+            (work / EARLIER).mkdir(exist_ok=True)
+            (work / name).rename(_kept_name(work / EARLIER / name))
+            moved.append(name)
+        (work / name).unlink(missing_ok=True)
+        del origins[name]
+    if moved or set(hashes_in(work / ORIGINS)) - set(origins):
+        write_whole(work / ORIGINS, json.dumps(origins, indent=1))
+    return moved
 
 
 def reset(lesson: str, notebooks: Path = NOTEBOOKS, work: Path = WORK) -> tuple[Path, Path | None]:
@@ -75,8 +99,7 @@ def reset(lesson: str, notebooks: Path = NOTEBOOKS, work: Path = WORK) -> tuple[
     write_whole(ready, content)  # before the old copy is moved, since there may be no room
     try:
         if os.path.lexists(fresh):
-            names = (fresh.with_suffix(f".kept-{k}.ipynb") for k in itertools.count(1))
-            kept = next(path for path in names if not os.path.lexists(path))
+            kept = _kept_name(fresh)
             fresh.rename(kept)
         ready.rename(fresh)
     except OSError as error:
@@ -85,6 +108,12 @@ def reset(lesson: str, notebooks: Path = NOTEBOOKS, work: Path = WORK) -> tuple[
         ) from error
     _record(work, hashes_in(work / ORIGINS), fresh.name, content)
     return fresh, kept
+
+
+def _kept_name(path: Path) -> Path:
+    """A name beside `path` that nothing has."""
+    names = (path.with_suffix(f".kept-{k}.ipynb") for k in itertools.count(1))
+    return next(name for name in names if not os.path.lexists(name))
 
 
 def without_outputs(notebook: bytes) -> bytes:

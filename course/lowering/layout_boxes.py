@@ -63,7 +63,7 @@ def thread_boxes(drawn: Layout, row: list[Index]) -> list[Box]:
 
 
 def boxes_of_one(drawn: Layout, row: list[Index], thread: Thread) -> list[Box]:
-    """What one thread holds: the elements' numbers in a vector, and their registers; grey the rest.
+    """What one thread holds: the elements' numbers in a vector, and their registers; gray the rest.
 
     In a matrix the numbers are those of columns.
     """

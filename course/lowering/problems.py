@@ -228,6 +228,10 @@ _MEANINGS = (
         "a kernel returns no value: write it to memory, by tl.store",
     ),
     (
+        r"'tt\.\w+' op operand #\d must be 1-bit signless integer or .*",
+        "a mask holds conditions, as offsets < n, and no numbers: an offset is added to a pointer",
+    ),
+    (
         r"'math\.(\w+)' op operand #\d+ must be floating-point-like.*",
         r"tl.\1 takes floating-point numbers, and was given integers: write 2.0 for 2, or convert "
         r"a block with .to(tl.float32)",

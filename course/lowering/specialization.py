@@ -46,13 +46,13 @@ class Specialization:
     __repr__ = __str__
 
 
-def specialise(kernel: Kernel, *args: AnyValue, **meta: AnyValue) -> Specialization:
+def specialize(kernel: Kernel, *args: AnyValue, **meta: AnyValue) -> Specialization:
     """Ask Triton how it would specialize `kernel` for these arguments on an NVIDIA GPU.
 
     kernel: a function under @triton.jit. args, meta: what a launch would be given, without the
     grid. Raises CourseError where `kernel` is no kernel or the arguments do not fit its parameters.
     """
-    function = function_of(kernel, "specialise")
+    function = function_of(kernel, "specialize")
     try:
         entries, options = jit_specialize(kernel, args, meta)
     except TypeError as error:

@@ -10,12 +10,16 @@ from course.gpus.limits import WIDEST_BYTES
 from course.triton_internals.errors import CannotInterpretError
 from course.triton_internals.interpreter import Access, Kind, Launch, Program
 
-from .address_map import Argument
+from .address_map import Argument, Arguments
+from .likely_causes import why_outside
 from .own_line import OwnLine, running_line
 from .records import program_text
 
 LEAST_ADDRESS = 2**40
 """64-bit systems map memory above; numbers of elements, tokens and rows do not come so far."""
+MOST_ADDRESS = 2**57
+NEAR_BYTES = 2**31
+"""What a number that may be an address is taken to lead to."""
 VERBS: dict[Kind, str] = {"load": "read", "store": "wrote", "update": "updated"}
 
 
@@ -90,11 +94,18 @@ def may_go_elsewhere(access: Access) -> bool:
     return False
 
 
-def outside(access: Access, place: str, line: OwnLine | None, what: str = "") -> Problem:
-    """The problem "program p read or wrote `place`, outside its tensor", at this line."""
+def outside(
+    access: Access, place: str, line: OwnLine | None, what: str = "",
+    argument: Argument | None = None,
+) -> Problem:  # fmt: skip
+    """The problem "program p read or wrote `place`, outside its tensor", at this line.
+
+    argument: the tensor that is meant, if that is known.
+    """
     kind: Literal["reads outside", "writes outside"]
     kind = "reads outside" if access.kind == "load" else "writes outside"
     text = f"Program {program_text(access.program)} {VERBS[access.kind]} {place}."
+    text += why_outside(access, argument)
     return Problem(kind, text, access.program, line=line, what=what)
 
 
@@ -106,7 +117,12 @@ class Storages:
         storages = [tensor.untyped_storage() for tensor in launch.tensors]
         self.places = [(storage.data_ptr(), storage.nbytes()) for storage in storages]
         """The address and the bytes of each."""
+        self._arguments = Arguments(launch)
         self._copied, self._hold_pointers = copied, any(map(_may_hold_pointers, launch.tensors))
+        if not copied:
+            numbers = (each for each in launch.arguments.values() if type(each) is int)
+            addresses = (each for each in numbers if LEAST_ADDRESS <= each < MOST_ADDRESS)
+            self.places += [(address, NEAR_BYTES) for address in addresses]
 
     def stop_outside(self, access: Access) -> None:
         """Raise OutsideError for an access outside of all, unless an argument may hold addresses
@@ -122,7 +138,9 @@ class Storages:
         if self._hold_pointers:
             raise CannotInterpretError("a copy of a launch whose tensors hold addresses")
         place = "memory that is none of the kernel's arguments"
-        raise OutsideError(outside(access, place, running_line()))
+        number = self._arguments.at(access.addresses)
+        argument = None if number is None else self._arguments.all[number]
+        raise OutsideError(outside(access, place, running_line(), argument=argument))
 
 
 def _may_hold_pointers(tensor: torch.Tensor) -> bool:
@@ -177,4 +195,4 @@ def stray(
     number = int(np.searchsorted(lanes_before, lane, side="right"))
     argument, address = region.argument, int(addresses[lane])
     what = f"{argument.name} {(address - argument.address) // argument.itemsize}"
-    return outside(accesses[number], argument.beside(address), lines[number], what)
+    return outside(accesses[number], argument.beside(address), lines[number], what, argument)

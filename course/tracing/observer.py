@@ -6,8 +6,9 @@ from traceback import walk_tb
 import numpy as np
 
 from course.lowering.memory_requests import Requests
-from course.triton_internals.errors import cannot_run, causes, interpreter_words, lacking
+from course.triton_internals.errors import cannot_run, causes, lacking
 from course.triton_internals.interpreter import Access, Grid, Launch, Program, interpreter_watched
+from course.triton_internals.meanings import meaning
 from course.triton_internals.operation_counts import Effort, Operations, effort_counted
 from course.triton_internals.promises import promises_held
 
@@ -143,12 +144,12 @@ def watched(
         line = _line(watch.text, stopped)
         failure = Failure(watch.running, text, line, stopped=True)
     except Exception as error:
-        lack = lacking(error)
+        lack, meant = lacking(error), meaning(error)
         chain = causes(error)  # the interpreter raises its own from what a kernel raised
         error = chain[-1]
         if not watch.launches or not watch.last.programs:
             raise
-        words = interpreter_words(error) or str(error).strip().split("\n")[0]
+        words = meant or str(error).strip().split("\n")[0]
         kind = "" if hasattr(error, "problem") else f"{type(error).__name__}: "
         text = f"{cannot_run(lack)}." if lack else kind + words
         # One of Triton's own helpers raises in no line of the kernel: then the call of it counts.

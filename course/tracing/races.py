@@ -11,6 +11,7 @@ from course.triton_internals.interpreter import Access, Launch, Program
 
 from .bounds import (
     FoundError,
+    OutsideError,
     Problem,
     Region,
     Storages,
@@ -19,11 +20,14 @@ from .bounds import (
     refuse_promise,
     stray,
 )
+from .likely_causes import Followed
 from .own_line import OwnLine, running_line
 from .records import program_text
 
 FREE_PROGRAMS = 256
 """Programs that a call may start however little there is to do: a grid may be of a fixed size."""
+FEW_COPIES = 8
+"""Programs along an axis that no program asks for, which are let be."""
 LEAST_ELEMENTS = 8
 """Elements for each program of a call that starts more."""
 
@@ -48,8 +52,8 @@ class Activity:
     store before."""
     reach: int = 0
     """Elements that a launch can write: its programs times the lanes that one stores, at most."""
-    storages_stored: set[int] = field(default_factory=set)
-    """The addresses of the storages that were stored to."""
+    storages_stored: dict[int, OwnLine | None] = field(default_factory=dict)
+    """The address of each storage that was stored to, with the first line that did."""
 
 
 class AccessLog:
@@ -78,6 +82,9 @@ class AccessLog:
         self._all_regions = regions
         self._elements, self._block = elements, block
         self._regions: list[Region] = []
+        self._launch: Launch | None = None
+        self.followed: Followed | None = None
+        """The launch that has ended last."""
         self._storages: Storages | None = None
         self._accesses: list[Access] = []
         self._lines: list[OwnLine | None] = []
@@ -88,18 +95,23 @@ class AccessLog:
         self.problem: Problem | None = None
         self.activity = Activity()
         self.undefined = False
-        """Whether a load has left masked lanes without a value."""
+        """Whether a load has left masked lanes without a value, …"""
+        self.undefined_line: OwnLine | None = None
+        """… and the first line that did."""
 
     def launch(self, launch: Launch) -> None:
         self.finish()
+        self._launch = launch
         self.activity.launches += 1
         self.activity.programs += math.prod(launch.grid)
-        self._stop_too_many_programs()
+        self._stop_too_many_programs(launch)
         self._storages = Storages(launch)
         self._regions = self._all_regions(launch)
 
     def program(self, program: Program) -> None:
         self._numbers[program] = len(self._numbers)
+        if self._block is not None and len(self._numbers) == 2:  # one has run to its end
+            self._stop_superfluous_axes()
 
     def doubt(self, program: Program, promise: str) -> None:
         """A program promises the compiler what does not hold: see `promises_held`."""
@@ -112,19 +124,26 @@ class AccessLog:
         if self.doubted and may_go_elsewhere(access):
             raise FoundError(self.doubted)
         assert self._storages is not None
-        self._storages.stop_outside(access)
+        try:
+            self._storages.stop_outside(access)
+        except OutsideError:  # one that was no farther off may come first, and tells more
+            begins = access.addresses[0]  # by which the tensor is meant, and not another behind it
+            near = [each for each in self._regions if each.start <= begins < each.end]
+            first = self._accesses and stray(self._accesses, self._lines, self._regions)
+            if first := first or stray([access], [running_line()], near):
+                raise FoundError(replace(first, launch=self.activity.launches - 1)) from None
+            raise
         addresses, times = access.addresses, 2 if access.kind == "update" else 1
         self.activity.bytes_moved += times * addresses.size * access.itemsize
         self._accesses.append(access)
         self._lines.append(running_line())
-        self.undefined |= access.undefined and not access.active.all()
+        if not self.undefined and access.undefined and not access.active.all():
+            self.undefined, self.undefined_line = True, self._lines[-1]
         if access.kind != "load":
             if addresses.size:
-                self.activity.storages_stored |= {
-                    start
-                    for start, size in self._storages.places
-                    if start <= addresses[0] < start + size
-                }
+                for start, size in self._storages.places:
+                    if start <= addresses[0] < start + size:
+                        self.activity.storages_stored.setdefault(start, self._lines[-1])
             self._lanes_stored[access.program] += access.active.size
 
     def finish(self) -> None:
@@ -142,6 +161,9 @@ class AccessLog:
             if not problem and all(access.kind != "update" for access in self._accesses):
                 problem = self._race()
             self.problem = problem and replace(problem, launch=activity.launches - 1)
+        if self._launch:
+            self.followed = Followed(self._launch, self._accesses, self._lines)
+        self._launch = None
         self._accesses, self._lines, self._numbers, self._lanes_stored = [], [], {}, Counter()
 
     def _goes_back_and_forth(self) -> bool:
@@ -153,7 +175,7 @@ class AccessLog:
             each not in (sorted(each), sorted(each, reverse=True)) for each in starts.values()
         )
 
-    def _stop_too_many_programs(self) -> None:
+    def _stop_too_many_programs(self, launch: Launch) -> None:
         """Stop a call that starts very many programs: they would only take long."""
         most = max(FREE_PROGRAMS, self._elements // LEAST_ELEMENTS)
         launches, programs = self.activity.launches, self.activity.programs
@@ -161,14 +183,31 @@ class AccessLog:
             return
         blocks = max(1, math.ceil(self._elements / self._block))
         in_launches = f" in {launches:,} launches" if launches > 1 else ""
+        grid = " x ".join(f"{size:,}" for size in launch.grid if size > 1)
         enough = f"{blocks:,} block{'s' if blocks > 1 else ''} of {self._block:,} elements"
         text = (
             f"It starts {programs:,} programs{in_launches} where {enough} would do: "
-            "look at the grid and the block size."
+            f"look at the grid, which is {grid}, and the block size."
         )
         if self.problem is None:  # kept, since the launcher may catch what is raised
             self.problem = Problem("wrong", text, launch=launches - 1, what=f"{programs} programs")
         raise FoundError(self.problem)
+
+    def _stop_superfluous_axes(self) -> None:
+        """Stop a launch with an axis that no program asks for, so that all of them do the same.
+
+        With atomics, programs may take their turn from memory.
+        """
+        assert self._launch is not None
+        takes_turns = any(access.kind == "update" for access in self._accesses)
+        for axis, size in enumerate(self._launch.grid):
+            if size > FEW_COPIES and axis not in self._launch.asked and not takes_turns:
+                text = (
+                    f"The grid has {size:,} programs along axis {axis}, and none asks for "
+                    f"tl.program_id({axis}): each element is done {size:,} times."
+                )
+                self.problem = self.problem or Problem("wrong", text, what=f"axis {axis}")
+                raise FoundError(self.problem)
 
     def _race(self) -> Problem | None:
         stores = [
@@ -191,7 +230,10 @@ class AccessLog:
         if clashes.size:
             i = clashes[0]
             both = program_text(names[first[i]], names[last[i]])
-            text = f"Programs {both} wrote different values to {self._place(places[i])}."
+            text = (
+                f"Programs {both} wrote different values to {self._place(places[i])}. Each needs "
+                "elements of its own, or tl.atomic_add."
+            )
             line = self._store_to(places[i])
             return Problem("race", text, names[last[i]], line=line, what="stores")
         for load, line in zip(self._accesses, self._lines, strict=True):
@@ -222,6 +264,8 @@ class AccessLog:
             return None
         program, place = program_text(store.program), self._place(addresses[clashes[0]])
         text = f"Two lanes of program {program} wrote different values to {place}."
+        if store.pointers.ndim > 1:
+            text += " Rows of a tile lie a stride apart: is it left out, or another one?"
         line = self._store_to(addresses[clashes[0]])
         return Problem("race", text, store.program, line=line, what="lanes")
 

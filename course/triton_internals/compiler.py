@@ -16,6 +16,7 @@ from typing import Any
 import triton
 from triton import JITFunction
 from triton.backends.compiler import GPUTarget
+from triton.compiler import compiler
 from triton.compiler.compiler import CompiledKernel as CompiledKernel
 from triton.compiler.compiler import make_backend
 from triton.runtime import cache
@@ -198,7 +199,7 @@ def launches_compiled(target: GPUTarget) -> Iterator[CompiledLaunches]:
         launches.kernels.append(kernel)
         return kernel
 
-    with patched(JITFunction, run=run), driver_of(target, runs_trials=True):
+    with patched(JITFunction, run=run), driver_of(target, runs_trials=True), _whole_tracebacks():
         yield launches
 
 
@@ -218,7 +219,7 @@ def compile_for_types(
     """
     attributes = {(kernel.arg_names.index(name),): [["tt.divisibility", 16]] for name in divisible}
     try:
-        with driver_of(target, runs_trials=False), assembler_watched():
+        with driver_of(target, runs_trials=False), assembler_watched(), _whole_tracebacks():
             kernel.create_binder()  # sets the next line's class, another one for a kernel in Gluon
             source = kernel.ASTSource(kernel, signature, constants, attributes)
             return triton.compile(source, target=target, options=options)
@@ -226,3 +227,8 @@ def compile_for_types(
         raise
     except Exception as error:
         raise compile_problem(error) from error
+
+
+def _whole_tracebacks() -> contextlib.AbstractContextManager[None]:
+    """While active, the compiler's own frames stay in its errors: they know the expression."""
+    return patched(compiler, filter_traceback=lambda error: None)

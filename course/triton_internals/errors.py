@@ -11,6 +11,9 @@ import triton
 from triton import InterpreterError
 from triton.compiler.errors import CompilationError, CompileTimeAssertionFailure
 
+from .kernel_place import Place
+from .meanings import meaning
+
 
 class FunctionText(Protocol):
     """The source of a function."""
@@ -64,7 +67,7 @@ def compile_problem(error: Exception) -> CompileError:
     reason = next(known, _FALSE if asserted else NO_REASON)
     wrapped = re.fullmatch(r"[A-Za-z]+\((['\"])(.*)\1\)", reason, re.DOTALL)
     reason = " ".join((wrapped[2].replace("\\'", "'") if wrapped else reason).split())
-    words, reason = reason, _indexing(chain[-1]) or _clearer(reason)
+    words, reason = reason, meaning(error) or reason
     if isinstance(getattr(chain[-1], "node", None), ast.While) and reason == _CONSTANT:
         reason = _NO_END
     if reason.startswith(_OUTSIDE_A_KERNEL):
@@ -76,6 +79,8 @@ def compile_problem(error: Exception) -> CompileError:
         for each in reversed(chain)
         if isinstance(each, CompilationError) and hasattr(each.node, "lineno") and each.src
     ]
+    if not located and (place := Place.of(error)).source:  # it was not yet compiling
+        located = [(place.source, getattr(place.node, "lineno", 1))]
     return CompileError(reason, located, first_words(words) or type(chain[-1]).__name__)
 
 
@@ -100,68 +105,6 @@ _NO_END = (
     "the condition of the `while` is a constant, so the loop never ends or never runs: compute it "
     "from what the loop changes (an argument that is 1 counts as a constant)"
 )
-_NO_MATMUL = "a kernel has no @: tl.dot(a, b) multiplies blocks"
-_NO_GRID = "a kernel was called without a grid: write kernel[grid](…)"
-
-_CLEARER = {
-    "__setitem__ is not supported in triton": "elements are not assigned by index: use tl.store",
-    "'InterpreterBuilder' object has no attribute 'grid_idx'": _NO_GRID,
-    "'MatMult' object has no attribute '__name__'": _NO_MATMUL,
-    "AST binary operator 'MatMult' is not (currently) implemented.": _NO_MATMUL,  # in Triton 3.9
-    "simultaneous multiple comparison is not supported": (
-        "put each comparison in parentheses, since & and | bind before <"
-    ),
-    "'torch.dtype' object has no attribute 'scalar'": (
-        "a kernel takes Triton's types, as tl.float16, and none of PyTorch's"
-    ),
-    "'str' object has no attribute 'scalar'": "a type is no text in a kernel: write tl.float16",
-    "block offset start must be 16-byte aligned": (
-        "a descriptor's last offset counts elements, and must be a multiple of 16 bytes: does a "
-        "tile begin there?"
-    ),
-    "object of type 'int' has no len()": (
-        "the grid is a number, and must be a tuple: write kernel[(programs,)](…)"
-    ),
-}
-_NO_DESCRIPTOR = re.compile(r"'tensor' object has no attribute '(?:load|store)'")
-_OF_POINTERS = re.compile(r"invalid operands of type pointer<\w+> and (?:pointer<|triton.*\.u?int)")
-_NO_POINTER = re.compile(r"Unsupported ptr type (\S+|<.*>) in `tl\.(load|store)`")
-_NO_CONDITION = re.compile(r"Cannot bitcast data-type of size \d+ to data-type of size 1")
-_NO_GLOBAL = re.compile(r"Cannot access global variable (\w+) from within @jit'ed function")
-_NO_FUNCTION_OF_TRITONS = re.compile(r"Unsupported function referenced: <(.*?)>")
-
-
-def _clearer(reason: str) -> str:
-    """What the compiler's words mean, where they say it badly; else those words."""
-    if match := _NO_FUNCTION_OF_TRITONS.match(reason):
-        words = re.findall(r"[A-Za-z_]\w*", match[1].partition(" at 0x")[0].partition(" of ")[0])
-        name = next(word for word in reversed(words) if word != "locals")
-        return (
-            f"a kernel calls {name}, which is no function of Triton's: put @triton.jit above it if "
-            "it is yours, and use the one of tl if it is Python's, NumPy's or PyTorch's"
-        )
-    if match := _NO_GLOBAL.match(reason):
-        return (
-            f"{match[0]}: write {match[1]} = tl.constexpr(…), since an annotation alone, "
-            f"{match[1]}: tl.constexpr = …, makes no constant of it"
-        )
-    if _NO_CONDITION.fullmatch(reason):
-        return "`and`, `or` and `not` take conditions and no numbers: compare, as in x != 0"
-    if _NO_DESCRIPTOR.fullmatch(reason):
-        return "this is no tensor descriptor: give the kernel TensorDescriptor.from_tensor(…)"
-    if _OF_POINTERS.match(reason):
-        return f"{reason}: a pointer is an address, and tl.load reads what lies there"
-    if match := _NO_POINTER.match(reason):
-        return f"tl.{match[2]} takes a pointer, and this is a value of type {match[1]}"
-    return _CLEARER.get(reason, reason)
-
-
-def interpreter_words(error: Exception) -> str:
-    """What an error of the interpreter means, where its own words mislead; else nothing."""
-    reason = str(error)
-    if isinstance(error, AssertionError) and not reason:
-        return _FALSE
-    return _indexing(error) or (clear if (clear := _clearer(reason)) != reason else "")
 
 
 def causes(error: Exception) -> list[Exception]:
@@ -197,7 +140,11 @@ def lacking(error: Exception) -> str:
     # The interpreter gives its own functions of the language to a kernel: one that refuses is
     # another's.
     in_a_kernel = any(isinstance(each, InterpreterError) for each in chain)
-    if in_a_kernel and str(last).startswith(_OUTSIDE_A_KERNEL) and not _indexing(last):
+    if (
+        in_a_kernel
+        and str(last).startswith(_OUTSIDE_A_KERNEL)
+        and not isinstance(Place.of(error).node, ast.Subscript)
+    ):
         function = _frames(last)[-1].f_locals["fn"]
         return f"{function.__module__}.{function.__name__}"
     return ""
@@ -220,17 +167,6 @@ def _language_function(error: Exception) -> str:
         in_language = frame.f_code.co_filename == triton.language.core.__file__
         if in_language and hasattr(triton.language, name):
             return f"tl.{name}"
-    return ""
-
-
-def _indexing(error: Exception) -> str:
-    """What to do instead, if a pointer or a block was being indexed; else nothing."""
-    for frame in _frames(error):
-        if frame.f_code is triton.language.tensor.__getitem__.__wrapped__.__code__:
-            if frame.f_locals["self"].type.scalar.is_ptr():
-                return "a pointer is not indexed: use tl.load and tl.store"
-            if isinstance(frame.f_locals["slices"], triton.language.tensor):
-                return "a block is not indexed by another: use tl.gather"
     return ""
 
 

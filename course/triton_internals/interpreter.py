@@ -4,7 +4,7 @@ import contextlib
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -39,6 +39,8 @@ class Launch:
     grid: Grid
     arguments: AnyValues
     """parameter -> what it is given; tensors as the interpreter uses them, on the CPU."""
+    asked: set[int] = field(default_factory=set)
+    """The axes along which a program has asked for its number so far."""
 
     @cached_property
     def tensors(self) -> list[torch.Tensor]:
@@ -71,6 +73,8 @@ class Access:
     """The type of what is stored, by Triton's name."""
     undefined: bool = False
     """Whether lanes that a mask keeps out of a load are left without a value."""
+    masked: bool = True
+    """Whether it was given a mask."""
 
     @cached_property
     def addresses(self) -> np.ndarray:
@@ -165,6 +169,8 @@ _CALLS = {
     "create_atomic_rmw": _Call("update", 1, mask=3),
     "create_atomic_cas": _Call("update", 0),
 }
+_UNMASKED = ("create_load", "create_store")
+"""Functions of the builder that make a mask which lets everything pass."""
 
 
 class WatchedInterpreter:
@@ -177,6 +183,7 @@ class WatchedInterpreter:
         accesses: dict[str, Function] = {
             **{name: self._watched(name, call) for name, call in _CALLS.items()},
             "create_splat": self._splat,
+            "create_get_program_id": self._number,
             "set_grid_dim": self._set_grid,
             "set_grid_idx": self._set_program,
         }
@@ -192,6 +199,7 @@ class WatchedInterpreter:
         self._own = {name: getattr(owner, name) for owner, names in self._methods for name in names}
         self._kernel, self._arguments = "", dict[str, Any]()
         """The launch that is being prepared."""
+        self._asked: set[int] = set()
         self._sampled_grid: Grid = (1, 1, 1)
         self._sampled_programs: list[Program] = []
         self._undefined_blocks = 0
@@ -245,13 +253,20 @@ class WatchedInterpreter:
     def _set_grid(self, x: int, y: int, z: int) -> None:
         grid = self._sampled_grid if self._sample else (x, y, z)
         self._builder.grid_dim = grid
-        self._observer.launch(Launch(self._kernel, grid, self._arguments))
+        launch = Launch(self._kernel, grid, self._arguments)
+        self._asked = launch.asked
+        self._observer.launch(launch)
 
     def _set_program(self, x: int, y: int, z: int) -> None:
         # A sample's programs stand along the first axis, one after the other.
         program = self._sampled_programs[x] if self._sample else (x, y, z)
         self._builder.grid_idx = program
         self._observer.program(program)
+
+    def _number(self, axis: int) -> TensorHandle:
+        self._asked.add(axis)
+        number: TensorHandle = self._own["create_get_program_id"](axis)
+        return number
 
     # An access
 
@@ -262,15 +277,17 @@ class WatchedInterpreter:
             mask = None if call.mask is None else args[call.mask]
             value = None if call.value is None else args[call.value]
             undefined = call.other is not None and args[call.other] is None
-            self._tell(call.kind, args[call.pointers], mask, value, undefined)
+            masked = sys._getframe(1).f_code.co_name not in _UNMASKED
+            self._tell(call.kind, args[call.pointers], mask, value, undefined, masked)
             result = self._own[name](*args, **named)
             return self._undefine(result, mask) if undefined or call.is_masked_update else result
 
         return access
 
     def _tell(
-        self, kind: Kind, pointers: TensorHandle, mask: Mask | None, value: Any, undefined: bool
-    ) -> None:
+        self, kind: Kind, pointers: TensorHandle, mask: Mask | None, value: Any, undefined: bool,
+        masked: bool,
+    ) -> None:  # fmt: skip
         # A pointer has no width of its own.
         itemsize = max(1, getattr(pointers.get_element_ty(), "primitive_bitwidth", 64) // 8)
         shape = pointers.data.shape
@@ -284,6 +301,7 @@ class WatchedInterpreter:
             None if value is None else np.broadcast_to(value.data, shape),
             "" if value is None else str(value.dtype.scalar),
             undefined,
+            masked,
         )
         self._observer.access(access)
 
@@ -321,10 +339,7 @@ def _truth(block: tl.tensor) -> bool:
     if data.size > 1:
         if sys._getframe(1).f_globals.get("__name__", "").startswith("triton."):
             return True  # Triton's own code means "is there one?"
-        raise ValueError(
-            f"A block of {data.size} lanes is neither true nor false: in place of `if` give "
-            "tl.load and tl.store a mask, and join conditions by & and |, not by `and` and `or`"
-        )
+        raise ValueError("a block is neither true nor false")
     return bool(data)
 
 

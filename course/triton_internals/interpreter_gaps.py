@@ -39,7 +39,7 @@ def gaps_filled() -> Iterator[None]:
 
     Where a kernel needs more of libdevice, or inline assembly, it raises CannotInterpretError.
     """
-    if interpreter._implicit_cvt is _converted:
+    if are_filled():
         yield  # within another
         return
     from . import float8  # only where kernels run
@@ -75,6 +75,11 @@ def gaps_filled() -> Iterator[None]:
             stack.enter_context(patched(module, **functions))
         stack.callback(taken_over.restore)
         yield
+
+
+def are_filled() -> bool:
+    """Whether a tool runs kernels now, or a launch that is mended as the tools' are."""
+    return interpreter._implicit_cvt is _converted
 
 
 _own_patch_lang, _own_conversion = interpreter._patch_lang, interpreter._implicit_cvt
@@ -158,6 +163,7 @@ _OF_BLOCKS = {"min": _of_blocks(min, "minimum"), "max": _of_blocks(max, "maximum
 """What the compiler knows these two as, by their names in Python."""
 
 
+@functools.cache
 def _libdevice_functions() -> Libraries:
     """The functions of libdevice: those for every GPU, which are empty, and those for NVIDIA's."""
     nvidia = {
@@ -282,10 +288,16 @@ def _call(self: Any, *args: AnyValue, **kwargs: AnyValue) -> Any:
     By itself Triton replaces the language's functions on such a call and restores them after a
     launch alone, so one forgotten grid would break whatever compiles or runs next.
     """
+    is_launch = language.core.is_builtin(language.core.load)  # else a kernel calls it
     scope = interpreter._patch_lang(self.fn)
     try:
         return self.rewrite()(*args, **kwargs)
     except Exception as error:
+        if is_launch:
+            name = self.fn.__name__
+            raise InterpreterError(
+                f"a kernel was called without a grid: write {name}[(programs,)](…)"
+            ) from None
         raise InterpreterError(repr(error)) from error
     finally:
         scope.restore()

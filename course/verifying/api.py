@@ -4,9 +4,12 @@ import contextlib
 import math
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from types import FunctionType
 
 from course import MODE
 from course.errors import CourseError
+from course.isolate.function_source import source_of
 from course.progress_bar import track
 from course.tracing.time_limit import Stopped, limited
 from course.triton_internals.jit_functions import plain_function
@@ -84,7 +87,21 @@ def verify(
             pace.stopped(case)
         if (first_wrong_only and outcomes[-1].verdict == "wrong") or (MODE.gpu and gpu_is_lost()):
             break
-    return Verified(name, tuple(outcomes))
+    verified = Verified(name, tuple(outcomes))
+    return replace(verified, advice=_advice(function)) if verified.wrong else verified
+
+
+def _advice(function: Function) -> tuple[str, ...]:
+    """What to look at in the text of a function's kernels, where that can be read."""
+    from .text_slips import advice_on  # only for what is wrong
+
+    if not isinstance(function, FunctionType):
+        return ()
+    try:
+        definitions = source_of(function).definitions
+    except CourseError:
+        return ()
+    return tuple(note for each in advice_on(definitions) for note in each.notes)
 
 
 def _check_function(function: Function) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -14,23 +15,24 @@ from course import DEVICE, MODE
 from course.errors import CourseError
 from course.tracing.address_map import Argument
 from course.tracing.bounds import FoundError, Problem, Region, refuse_promise
-from course.tracing.own_line import raising_line
-from course.tracing.races import AccessLog
+from course.tracing.likely_causes import why_unwritten
+from course.tracing.own_line import OwnLine, raising_line, running_line
+from course.tracing.races import AccessLog, Activity
 from course.triton_internals.errors import (
     cannot_run,
     causes,
     first_words,
-    interpreter_words,
     lacking,
     lacks_bfloat16,
     raised_in_kernel,
 )
 from course.triton_internals.interpreter import Launch, interpreter_watched
+from course.triton_internals.meanings import meaning
 from course.triton_internals.promises import promises_held
 from course.type_names import Function, kind_of
 
 from .compare import Tolerance, close, comparable, largest_error, tolerance_for, value_problem
-from .guarded_memory import Guarded, GuardedAllocations, bits
+from .guarded_memory import Guarded, GuardedAllocations, bits, is_poison
 from .inputs import Case
 from .result import CaseOutcome, WorkDone
 
@@ -38,6 +40,9 @@ LEFT_TF32 = (
     "the interpreter multiplies float32 exactly, where a GPU's tl.dot takes it as TF32 and is off "
     'in the third or fourth digit, unless it is given input_precision="ieee" or "tf32x3"'
 )
+
+MOST_IDLE = 8
+"""Programs without an element to work on, for each that has one."""
 
 
 @dataclass(frozen=True)
@@ -80,19 +85,25 @@ class Trial:
             _form_problem(out, expected, self.contiguous)
             or log.problem
             or _stray_write(names.of(None, inputs, allocated), len(inputs))
-            or _changed_input(names, inputs, before)
+            or _changed_input(names, inputs, before, log)
         )
         if problem:
             return _wrong(case, problem)
         work = _work(out, allocated, log) if MODE.interpreting else None
-        compared = self._compared(case, out, expected, log, work, max(in_tf32, default=0.0))
+        returned = [i for i, each in enumerate(tensors) if each.data_ptr() == out.data_ptr()]
+        untouched = names.of_input(returned[0]) if returned else ""
+        tf32_error = max(in_tf32, default=0.0)
+        compared = self._compared(case, out, expected, log, work, tf32_error, untouched)
         return _with_promise(compared, log.doubted)
 
     def _compared(
         self, case: Case, out: Tensor, expected: "_Expected", log: AccessLog, work: WorkDone | None,
-        off_in_tf32: float,
+        off_in_tf32: float, untouched: str,
     ) -> CaseOutcome:  # fmt: skip
-        """The outcome by the values of a result that is otherwise as it must be."""
+        """The outcome by the values of a result that is otherwise as it must be.
+
+        untouched: the input that was returned, if it was one.
+        """
         from .notes import advice, note_of  # only where kernels run
 
         held = (self.tolerance or tolerance_for(out.dtype)).plus(self.absolute)
@@ -102,20 +113,38 @@ class Trial:
             if off_in_tf32 and off_in_tf32 > _most(allowed.at(expected.exact.double())):
                 return left_to_the_gpu(case, LEFT_TF32, work)
             error = largest_error(out, expected.exact, allowed)
-            note = note_of(out, expected.exact, held, allowed)
+            note = note_of(out, expected.exact, held, allowed) or _idle(log.activity)
             return CaseOutcome(str(case), case.dtype, "right", error=error, work=work, note=note)
         if not MODE.gpu and has_bfloat16(case):
             # Nothing is known: Triton's interpreter adds and multiplies bfloat16 values as if they
             # were integers, and cuts bits off where it converts to bfloat16.
             return left_to_the_gpu(case, "the interpreter's bfloat16 arithmetic is wrong", work)
-        if log.undefined and self._undefined_lanes_matter(case, out, index):
+        line = None
+        if is_poison(out[index]) and log.followed:
+            why, line = why_unwritten(log.followed, out, index)
+            text += why and f"\n{why}"
+        elif untouched:
+            text += f"\nIt returned its input {untouched} as it was: return what the kernel writes."
+        elif log.undefined and self._undefined_lanes_matter(case, out, index):
+            line = log.undefined_line
             text += (
                 "\nMasked lanes that are loaded without `other` are undefined, and hold infinities "
                 "here: this element is computed from them."
             )
         elif self.tolerance is None and (told := advice(out, expected.exact)):
             text += f"\n{told}"
-        return _wrong(case, Problem("wrong", text, index=index))
+            line = self._rounding_line(case)
+        return _wrong(case, Problem("wrong", text, index=index, line=line))
+
+    def _rounding_line(self, case: Case) -> OwnLine | None:
+        """The first line that rounds to 16 bits, and is no load and no store."""
+        from course.triton_internals.roundings import roundings_told  # only for what is wrong
+
+        lines: list[OwnLine | None] = []
+        with roundings_told(lambda: lines.append(running_line())):
+            self.result(case)
+        known = (line for line in lines if line and not re.search(r"(load|store)\(", str(line)))
+        return next(known, None)
 
     def _with_rounding(
         self, case: Case, out: Tensor, expected: "_Expected", held: Tolerance
@@ -163,6 +192,15 @@ def _with_promise(outcome: CaseOutcome, doubted: Problem | None) -> CaseOutcome:
     return replace(outcome, note=f"{outcome.note} {text}".strip())
 
 
+def _idle(activity: Activity) -> str:
+    """What is said of a launch with many programs that do nothing."""
+    idle, busy = activity.idle_programs, activity.busy_programs
+    if idle <= MOST_IDLE * busy:
+        return ""
+    enough = "triton.cdiv(n, BLOCK_SIZE) would do"
+    return f"{idle:,} of {idle + busy:,} programs touch no memory: {enough}."
+
+
 def _most(errors: Tensor) -> float:
     return float(errors.max()) if errors.numel() else math.inf
 
@@ -199,7 +237,7 @@ def _raised(case: Case, error: Exception) -> CaseOutcome:
         if isinstance(cause, FoundError):
             return _wrong(case, cause.problem)
     cause = raised_in_kernel(error)
-    text = f"It raised {type(cause).__name__}: {interpreter_words(cause) or first_line(cause)}"
+    text = f"It raised {type(cause).__name__}: {meaning(error) or first_line(cause)}"
     if MODE.gpu and gpu_is_lost():
         text += " This session can use the GPU no more: restart it."
     what = f"{type(cause).__name__} {first_words(first_line(cause))}"
@@ -311,16 +349,18 @@ class _Names:
             self._parameters = [
                 each.name for each in parameters if each.kind != each.VAR_POSITIONAL
             ]
-        self._kernels: dict[int, str] = {}
-        """address -> a kernel's name for the tensor there"""
+        self._kernels: dict[int, list[str]] = {}
+        """address -> the last kernel's names for the tensor there"""
 
     def of(
         self, launch: Launch | None, inputs: list[Guarded], allocated: GuardedAllocations
     ) -> list[tuple[str, Guarded]]:
         """Each tensor with its name, the inputs first: a kernel's parameter, else the function's,
         else its role."""
+        new: dict[int, list[str]] = {}
         for name, tensor in launch.named_tensors() if launch else ():
-            self._kernels[tensor.data_ptr()] = name
+            new.setdefault(tensor.data_ptr(), []).append(name)
+        self._kernels |= new
         named = [(f"its input {self.of_input(i)}", each) for i, each in enumerate(inputs)]
         for guarded in allocated.all:
             named.append(("a copy of an input" if guarded.for_reading else "its output", guarded))
@@ -332,8 +372,12 @@ class _Names:
         return self._parameters[number] if known else str(number)
 
     def in_kernel(self, guarded: Guarded) -> str:
-        """A kernel's name for a tensor; empty if none is known."""
-        return self._kernels.get(guarded.tensor.data_ptr(), "")
+        """A kernel's last name for a tensor; empty if none is known."""
+        return self.all_in_kernel(guarded)[-1]
+
+    def all_in_kernel(self, guarded: Guarded) -> list[str]:
+        """All names by which a launch gives a tensor to a kernel; an empty one if none does."""
+        return self._kernels.get(guarded.tensor.data_ptr(), [""])
 
 
 def _stray_write(named: list[tuple[str, Guarded]], inputs: int) -> Problem | None:
@@ -347,15 +391,22 @@ def _stray_write(named: list[tuple[str, Guarded]], inputs: int) -> Problem | Non
     return None
 
 
-def _changed_input(names: _Names, inputs: list[Guarded], before: list[Tensor]) -> Problem | None:
+def _changed_input(
+    names: _Names, inputs: list[Guarded], before: list[Tensor], log: AccessLog
+) -> Problem | None:
     """A write into an input. before: copies of the bits of the inputs' buffers."""
     for number, (guarded, buffer) in enumerate(zip(inputs, before, strict=True)):
         if not torch.equal(bits(guarded.buffer), buffer):
             text = f"It changed its input {names.of_input(number)}"
-            in_kernel = names.in_kernel(guarded)
-            if in_kernel.startswith("out"):
-                text += f", which the kernel calls {in_kernel}: look at the order of the arguments"
-            return Problem("wrong", f"{text}.", what=f"input {number}")
+            in_kernel = names.all_in_kernel(guarded)
+            if in_kernel[-1]:
+                text += f", which the kernel calls {' and '.join(in_kernel)}"
+            if len(in_kernel) > 1:
+                text += ": allocate an output, as by torch.empty_like"
+            elif in_kernel[-1].startswith("out"):
+                text += ": look at the order of the arguments"
+            line = log.activity.storages_stored.get(guarded.tensor.untyped_storage().data_ptr())
+            return Problem("wrong", f"{text}.", what=f"input {number}", line=line)
     return None
 
 

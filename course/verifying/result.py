@@ -49,6 +49,8 @@ class Verified:
 
     function: str
     outcomes: tuple[CaseOutcome, ...]
+    advice: tuple[str, ...] = ()
+    """Where it is wrong, what to look at in the text of its kernels."""
 
     @property
     def right(self) -> bool:
@@ -72,7 +74,7 @@ class Verified:
             lines = [
                 f"{self.function}: wrong in {len(self.wrong)} of {len(ran)} cases.",
                 f"First wrong case: {first.case}.",
-                *(f"    {line}" for line in first.reason.splitlines()),
+                *(f"    {line}" for line in (*first.reason.splitlines(), *self.advice)),
             ]
         return "\n".join([*lines, *self.left()])
 

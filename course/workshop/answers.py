@@ -5,7 +5,8 @@ import re
 from dataclasses import dataclass
 
 from course.exercises.answers import changed, mistakes
-from course.lessons.source import EXERCISE, lesson_sources, solved
+from course.lessons.order import EXERCISE, lesson_sources
+from course.lessons.source import solved
 
 IMPORTS = (
     "from course import DEVICE, check\nimport torch\nimport triton\nimport triton.language as tl\n"
@@ -20,7 +21,7 @@ def double_below_kernel(x_ptr, out_ptr, n):
         x += 1.0
     tl.store(out_ptr + offsets, x, mask=offsets < n)
 
-check("00.2", double_below_kernel)
+check("if-becomes-mask", double_below_kernel)
 """
 """An answer that never comes to its end; it compiles in no time."""
 
@@ -29,7 +30,7 @@ def back_by_two(x):
     everything = torch.ones(30 * 10**9, dtype=torch.uint8)
     return x.flip(0)[::2] + everything[0]
 
-check("01.4", back_by_two)
+check("every-other-backwards", back_by_two)
 """
 """An answer that asks for 30 GB."""
 
@@ -42,15 +43,13 @@ class Answers:
     """An exercise's right answer and its first usual mistake, as cells that end in their check."""
 
     exercise: str
+    lesson: str
+    """Its number."""
     right: str
     wrong: str
     wrong_name: str
     wrong_verdict: str
     is_code: bool = True
-
-    @property
-    def lesson(self) -> str:
-        return self.exercise[:2]
 
 
 def lesson_answers() -> list[Answers]:
@@ -70,15 +69,16 @@ def all_answers() -> dict[str, Answers]:
     for source in lesson_sources():
         for cell, after in itertools.pairwise(solved(source).cells):
             marker = EXERCISE.match(cell.source.split("\n")[0])
-            if marker and re.fullmatch(r'check\("[\d.]+", \w+\)', after.source):
-                answers[marker[1]] = _answers(marker[1], cell.source, after.source)
+            if marker and re.fullmatch(r'check\("[a-z0-9-]+", \w+\)', after.source):
+                lesson = source.stem[:2]
+                answers[marker[1]] = _answers(marker[1], lesson, cell.source, after.source)
     return answers
 
 
-def _answers(exercise: str, solution: str, check: str) -> Answers:
+def _answers(exercise: str, lesson: str, solution: str, check: str) -> Answers:
     mistake = mistakes(exercise)[0]
     wrong, is_code = f'check("{exercise}", {mistake.answer!r})', False
     if isinstance(mistake.answer, dict):
         wrong, is_code = f"{changed(solution, mistake.answer)}\n\n{check}", True
     right = f"{solution}\n\n{check}"
-    return Answers(exercise, right, wrong, mistake.name, mistake.verdict, is_code)
+    return Answers(exercise, lesson, right, wrong, mistake.name, mistake.verdict, is_code)

@@ -1,6 +1,6 @@
 """What a room has solved and where it is stuck, from the progress of its seats.
 
-Only counts and names leave a seat: ids of exercises, verdicts, names of usual mistakes. What a
+Only counts and names leave a seat: names of exercises, verdicts, names of usual mistakes. What a
 learner has written in a progress file by hand is dropped unless it is one of these.
 """
 
@@ -41,6 +41,7 @@ class Entry(msgspec.Struct):
 class Known(msgspec.Struct, frozen=True):
     """What the board knows of an exercise."""
 
+    number: str
     title: str
     core: bool
     mistakes: list[str]
@@ -48,12 +49,14 @@ class Known(msgspec.Struct, frozen=True):
 
 
 def known_exercises() -> dict[str, Known]:
-    """The exercises of the course by id, in order. Loads PyTorch, so the board reads what was
+    """The exercises of the course by name, in order. Loads PyTorch, so the board reads what was
     written of this."""
     from course.exercises.answers import mistakes
 
     return {
-        each.id: Known(each.title, each.core, [mistake.name for mistake in mistakes(each.id)])
+        each.name: Known(
+            each.number, each.title, each.core, [mistake.name for mistake in mistakes(each.name)]
+        )
         for each in statements().values()
     }
 
@@ -62,7 +65,8 @@ def known_exercises() -> dict[str, Known]:
 class Exercise:
     """What the room has done with one exercise: numbers of seats."""
 
-    id: str
+    name: str
+    number: str
     title: str
     core: bool
     right: int = 0
@@ -94,21 +98,23 @@ class Room:
 def standing(works: Mapping[str, Path], exercises: Mapping[str, Known]) -> Room:
     """The room's standing.
 
-    works: seat -> its work folder. exercises: by id, in order.
+    works: seat -> its work folder. exercises: by name, in order.
     """
-    rows = {id_: Exercise(id_, each.title, each.core) for id_, each in exercises.items()}
+    rows = {
+        name: Exercise(name, each.number, each.title, each.core) for name, each in exercises.items()
+    }
     room = Room(list(rows.values()), {}, [], sum(row.core for row in rows.values()))
     for seat, work in works.items():
         history = read_history(work / f".{RECORD}")
         if history is None:
             room.unreadable.append(seat)
             history = {}
-        known = {id_: entry for id_, entry in history.items() if id_ in rows}
+        known = {name: entry for name, entry in history.items() if name in rows}
         room.right[seat] = sum(
-            bool(entry.first_right) and rows[id_].core for id_, entry in known.items()
+            bool(entry.first_right) and rows[name].core for name, entry in known.items()
         )
-        for id_, entry in known.items():
-            _add(rows[id_], seat, entry, set(exercises[id_].mistakes))
+        for name, entry in known.items():
+            _add(rows[name], seat, entry, set(exercises[name].mistakes))
     return room
 
 

@@ -1,75 +1,50 @@
-"""The ways through the course, from what the lessons say: which sections each takes, and how long
-they are.
-
-Under a section's heading a lesson has a line as *Routes: one day, all*, and at its head a table of
-minutes per section.
-"""
+"""The parts of the course with their notebooks and minutes, and the ways through it, as tables."""
 
 import re
-from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
 
-ROUTES = ("three hours", "one day", "all")
-SECTION = re.compile(r"^## (?P<title>.+)\n+(?:\*Routes: (?P<routes>[^*\n]+)\*)?", re.MULTILINE)
-TABLE = re.compile(
-    r"^\|[^|\n]+\| *(?:about )?minutes *\|\n\|[-:| ]+\|\n((?:\|.*\n?)+)", re.MULTILINE
-)
-ROW = re.compile(r"^\| *(?P<title>[^|\n]+?) *\| *(?P<minutes>\d+) *\|$", re.MULTILINE)
+from course.lessons.order import ROUTES, SOLUTIONS, lesson_sources, numbers, part_of
 
-
-@dataclass
-class Lesson:
-    """A lesson's sections."""
-
-    title: str
-    page: str
-    minutes: dict[str, int] = field(default_factory=dict)
-    """By section, as the lesson's own table has them."""
-    routes: dict[str, set[str]] = field(default_factory=dict)
-    """The sections that each route takes."""
-
-    @property
-    def is_tagged(self) -> bool:
-        return bool(self.routes)
-
-    def minutes_of(self, route: str) -> int:
-        """The minutes that a route takes in this lesson."""
-        if route == "all":
-            return sum(self.minutes.values())
-        sections = self.routes.get(route, set())
-        return sum(self.minutes.get(section, 0) for section in sections)
+TITLE = re.compile(r"^# # \d\d · (.+)$", re.MULTILINE)
+MINUTES = re.compile(r"^# \| \*\*Together, an estimate\*\* \| (\d+) \|$", re.MULTILINE)
 
 
-def lesson_of(markdown: str, page: str) -> Lesson:
-    """A lesson by the text of its Markdown cells."""
-    title = re.search(r"^# (.+)$", markdown, re.MULTILINE)
-    lesson = Lesson(title[1] if title else page, page)
-    for section in SECTION.finditer(markdown):
-        for route in (section["routes"] or "").split(","):
-            if route.strip():
-                lesson.routes.setdefault(route.strip(), set()).add(section["title"].strip())
-    if rows := TABLE.search(markdown):
-        minutes = {row["title"]: int(row["minutes"]) for row in ROW.finditer(rows[1])}
-        lesson.minutes = {title: minutes[title] for title in minutes if "**" not in title}  # a sum
-    return lesson
+def parts(folder: str, solutions: Path = SOLUTIONS) -> str:
+    """A row for each part: its notebooks, with links into `folder`, and their minutes together."""
+    by_name = numbers(solutions)
+    rows = ["| part | notebooks, with minutes | together |", "|---|---|--:|"]
+    sources = lesson_sources(solutions)
+    for part, of_part in groupby(sources, lambda source: part_of(source.stem[:2], by_name)):
+        listed, together = [], 0
+        for source in of_part:
+            minutes = minutes_of(source)
+            link = f"[{source.stem[:2]} {_title(source)}]({folder}/{source.stem}.ipynb)"
+            listed.append(f"{link} {minutes}")
+            together += minutes
+        rows.append(f"| {part} | {' · '.join(listed)} | {hours(together)} |")
+    return "\n".join(rows)
 
 
-def table(lessons: list[Lesson]) -> str:
-    """Minutes of each lesson on each route, in Markdown. A route that no lesson speaks of has no
-    column."""
-    shown = [route for route in ROUTES if any(route in lesson.routes for lesson in lessons)]
-    shown = shown if "all" in shown else [*shown, "all"]
-    rows = [["lesson", *shown], ["---", *["--:"] * len(shown)]]
-    for lesson in lessons:
-        minutes = [lesson.minutes_of(route) for route in shown]
-        cells = [str(each) if each else "" for each in minutes]
-        rows.append([f"[{lesson.title}]({lesson.page})", *cells])
-    sums = [sum(lesson.minutes_of(route) for lesson in lessons) for route in shown]
-    rows.append(["together", *map(_hours, sums)])
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+def minutes_of(source: Path) -> int:
+    """The minutes that the table at a lesson's head adds up to; 0 where there is no such table."""
+    found = MINUTES.search(source.read_text(encoding="utf-8"))
+    return int(found[1]) if found else 0
 
 
-def _hours(minutes: int) -> str:
+def route_minutes(route: str, solutions: Path = SOLUTIONS) -> int:
+    """The minutes of a way through the course, as "an evening"."""
+    taken = ROUTES[route]
+    return sum(minutes_of(each) for each in lesson_sources(solutions) if each.stem[3:] in taken)
+
+
+def _title(source: Path) -> str:
+    found = TITLE.search(source.read_text(encoding="utf-8"))
+    return found[1] if found else source.stem[3:]
+
+
+def hours(minutes: int) -> str:
     """Minutes as people say them, to the quarter of an hour."""
     quarters = round(minutes / 15)
-    hours, rest = divmod(quarters, 4)
-    return f"{hours}{('', '¼', '½', '¾')[rest]} h" if hours else f"{minutes} min"
+    whole, rest = divmod(quarters, 4)
+    return f"{whole}{('', '¼', '½', '¾')[rest]} h" if whole else f"{minutes} min"

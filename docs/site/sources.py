@@ -143,24 +143,16 @@ def lay_out(sources: Sources) -> None:
 def add_front_page(sources: Sources) -> None:
     """Add the front page, with the ways through the lessons and what else there is to look up."""
     text = (sources.root / FRONT).read_text(encoding="utf-8")
-    lessons = [
-        routes.lesson_of(_markdown(json.loads(content)), path)
-        for path, content in sorted(sources.files.items())
-        if path.startswith("lessons/")
-    ]
     if repository := os.environ.get("SITE_REPOSITORY"):
         text = text.replace("<this repository>", repository)
     pages = sorted((sources.root / "docs" / "pages").glob("*.md"))
     titles = [(path, path.read_text(encoding="utf-8").partition("\n")[0]) for path in pages]
     listed = [f"- [{title.lstrip('# ')}](../pages/{path.name})" for path, title in titles]
     text = text.replace("<!-- pages -->\n", "".join(f"{line}\n" for line in listed))
-    text = sources.relink(text, FRONT, "index.md")
-    sources.add("index.md", text.replace("<!-- routes -->", routes.table(lessons)))
-
-
-def _markdown(notebook: dict[str, Any]) -> str:
-    texts = ["".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "markdown"]
-    return "\n\n".join(texts)
+    text = text.replace(
+        "<!-- parts -->", routes.parts("../../notebooks", sources.root / "solutions")
+    )
+    sources.add("index.md", sources.relink(text, FRONT, "index.md"))
 
 
 def add_contents(sources: Sources) -> None:

@@ -1,4 +1,4 @@
-"""What programs did on a GPU, as lessons 00 and 01 show it."""
+"""What programs did on a GPU, as the first notebooks show it."""
 
 import dataclasses
 

@@ -234,7 +234,7 @@ def test_the_recorded_facts_of_a_gpu_print_and_survive_json():
     assert "multiprocessors" in str(facts)
     again = GpuFacts.from_json(facts.to_json())
     assert dataclasses.replace(again, recorded=facts.recorded) == facts
-    # The matrix rate over the memory rate is what lesson 00 builds on.
+    # The matrix rate over the memory rate is what the first notebook builds on.
     assert facts.matmul_tflop_s / facts.memory_tb_s > 20
 
 

@@ -209,9 +209,9 @@ def test_the_widget_compiles_again_for_another_choice(server, new_page):
     page.close()
 
 
-def test_in_lesson_03_a_hover_links_and_a_choice_changes_the_ttgir(server, new_page):
+def test_in_a_lesson_a_hover_links_and_a_choice_changes_the_ttgir(server, new_page):
     page = new_page()
-    page.goto(server.format(name="03-compilation-stages.ipynb") + "&reset")
+    page.goto(server.format(name="08-who-holds-what.ipynb") + "&reset")
     page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext")
     page.evaluate(
         """async () => {

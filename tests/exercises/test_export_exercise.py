@@ -49,7 +49,7 @@ def exercise(**changes):
         "grid": GRID,
         "because": "So it is.",
     }
-    return ExportExercise("00.1", **{**kept, **changes})
+    return ExportExercise("last-program", **{**kept, **changes})
 
 
 @pytest.mark.parametrize("answer", [1, "", [], [ANY, ALIGNED], {"a": 1}, [1]])

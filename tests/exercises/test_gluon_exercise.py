@@ -61,24 +61,24 @@ def auto_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: gl.constexpr):
 
 
 def test_a_layout_that_is_left_open_is_named_with_its_line():
-    checked = check("09.1", auto_kernel)
+    checked = check("layout-for-wide-loads", auto_kernel)
     assert checked.verdict == "does not compile"
     assert "  i = gl.program_id(0) * BLOCK + gl.arange(0, BLOCK, layout)" in checked.reason
     assert "this block has no layout" in checked.reason
 
 
 def test_a_kernel_of_tl_is_no_answer():
-    assert "It must be a Gluon kernel" in str(checked := check("09.1", tl_kernel))
+    assert "It must be a Gluon kernel" in str(checked := check("layout-for-wide-loads", tl_kernel))
     assert checked.verdict == "no answer"
     assert "this is a kernel" in str(checked)
 
 
 def test_a_kernel_of_gluon_is_no_answer_where_tl_is_asked_for():
-    assert "this is a Gluon kernel" in str(check("02.1", unknown_kernel))
+    assert "this is a Gluon kernel" in str(check("every-pair", unknown_kernel))
 
 
 def test_what_the_simulation_does_not_know_counts_neither_as_right_nor_as_wrong():
-    checked = check("09.1", unknown_kernel)
+    checked = check("layout-for-wide-loads", unknown_kernel)
     assert checked.verdict == "left to the GPU", torch.__version__
     assert "does not know gl.atomic_add" in str(checked)
     assert "Write it with what the lesson uses" in str(checked)

@@ -29,13 +29,13 @@ def kernel(x_ptr, out_ptr, n):
     mask = offsets < n
     tl.store(out_ptr + offsets, 2 * tl.load(x_ptr + offsets, mask=mask), mask=mask)
 
-check("00.2", kernel)
+check("if-becomes-mask", kernel)
 """
 
 
 def test_a_notebook_is_run_and_neither_it_nor_the_progress_changes(tmp_path, monkeypatch):
     """It checks a right answer, an unsolved one and a wrong one; a cell fails in between."""
-    cells = [KERNEL, "1 / 0", 'check("01.5", None)', 'check("01.6", 1)']
+    cells = [KERNEL, "1 / 0", 'check("count-bytes", None)', 'check("least-time", 1)']
     path = notebook(tmp_path / "mine.ipynb", *cells)
     before = Path(path).read_bytes()
     graded = grading.grade(path)
@@ -45,13 +45,23 @@ def test_a_notebook_is_run_and_neither_it_nor_the_progress_changes(tmp_path, mon
     monkeypatch.setattr(grading, "grade", lambda lesson: graded)
     result = CliRunner().invoke(app, ["check", path])
     assert result.exit_code == 1
-    for text in (f"{path}:", "✔ 00.2: right.", "○ 01.5: to do.", "✘ 01.6: wrong."):
+    for text in (
+        f"{path}:",
+        "✔ if-becomes-mask: right.",
+        "○ count-bytes: to do.",
+        "✘ least-time: wrong.",
+    ):
         assert text in result.stdout
 
     content = checked(CliRunner().invoke(app, ["check", "--json", path]))
     verdicts = verdicts_in(content[path])
-    assert verdicts[:3] == [("00.2", "right"), ("01.5", "to do"), ("01.6", "wrong")]
-    assert {("00.1", "missing"), ("01.1", "missing")} < set(verdicts[3:])
+    assert verdicts[:3] == [
+        ("if-becomes-mask", "right"),
+        ("count-bytes", "to do"),
+        ("least-time", "wrong"),
+    ]
+    of_its_notebooks = {("last-program", "missing"), ("what-takes-time", "missing")}
+    assert of_its_notebooks <= set(verdicts[3:])
     assert all(verdict == "missing" for _, verdict in verdicts[3:])
 
 
@@ -66,7 +76,9 @@ def test_a_notebook_that_ends_the_command_takes_no_other_with_it(monkeypatch, ca
         if lesson == "kills":
             shown.append(capfd.readouterr().out)
             raise KeyboardInterrupt
-        return lesson, [grading.NotebookCheck("00.2", "right", "00.2: right.")]
+        return lesson, [
+            grading.NotebookCheck("if-becomes-mask", "right", "if-becomes-mask: right.")
+        ]
 
     shown = []
     monkeypatch.setattr(grading, "grade", grade)
@@ -97,7 +109,7 @@ def shows(**content):
     return f"from IPython.display import display\ndisplay({{{MIME!r}: {content}}}, raw=True)"
 
 
-CORE = [statement.id for statement in statements(lesson="00").values() if statement.core]
+CORE = [statement.name for statement in statements(lesson="00").values() if statement.core]
 RIGHT = [shows(exercise=name, verdict="right", text=f"{name}: right.") for name in CORE]
 MISSING = [(name, "missing") for name in CORE]
 
@@ -171,10 +183,14 @@ def test_what_an_earlier_run_left_in_a_cell_that_does_not_run_is_no_result(tmp_p
 def test_what_would_steer_a_terminal_is_written_out(tmp_path):
     path = notebook(
         tmp_path / "mine.ipynb",
-        shows(exercise="00.1", verdict="right", text="00.1: \x1b[2J\x9b\u202eright.\nYes.\tYes."),
+        shows(
+            exercise="last-program",
+            verdict="right",
+            text="last-program: \x1b[2J\x9b\u202eright.\nYes.\tYes.",
+        ),
     )
     shown = CliRunner().invoke(app, ["check", path]).stdout
-    assert "00.1: \\x1b[2J\\x9b\\u202eright.\nYes.\tYes." in shown
+    assert "last-program: \\x1b[2J\\x9b\\u202eright.\nYes.\tYes." in shown
 
 
 def test_no_notebook_is_an_error(tmp_path):
@@ -185,12 +201,12 @@ def test_no_notebook_is_an_error(tmp_path):
 
 
 def test_progress_is_a_table_and_json():
-    check("01.5", 268)
+    check("count-bytes", 268)
     text = CliRunner().invoke(app, ["progress"]).stdout
-    assert "Lesson 01: 1 of 7 core exercises right" in text
+    assert "  02: 1 of 4 core exercises right" in text
     content = json.loads(CliRunner().invoke(app, ["progress", "--json"]).stdout)
     (solved,) = [each for each in content["exercises"] if each["right"]]
-    assert solved["exercise"] == "01.5"
+    assert solved["exercise"] == "count-bytes"
     assert content["learner"]
 
 

@@ -10,7 +10,7 @@ from course.exercises.kinds import ChoiceExercise, NamesExercise, NumberExercise
 
 @pytest.mark.parametrize("answer", [10**400, -(10**400), 5e-324, math.inf, 0])
 def test_a_number_of_any_size_is_just_wrong(answer):
-    assert check("01.5", answer).verdict == "wrong"
+    assert check("count-bytes", answer).verdict == "wrong"
 
 
 def test_numbers_are_judged_with_their_unit():
@@ -36,31 +36,31 @@ def test_texts_and_choices_do_not_mind_spaces_and_capitals():
 @pytest.mark.parametrize(
     ("exercise", "answer", "verdict", "says"),
     [
-        ("02.4", "16 sectors", "right", ""),
-        ("02.4", "16 Sectors per warp.", "right", ""),
-        ("02.4", (16,), "right", ""),
-        ("02.4", "16 bytes", "no answer", "in sectors, as 12.5; this is '16 bytes'."),
-        ("02.4", "sixteen", "no answer", "in sectors, as 12.5; this is 'sixteen'."),
-        ("03.2", "32", "right", ""),
-        ("06.4", "1,056 tiles", "right", ""),
-        ("01.5", "268.4 MB", "right", ""),
-        ("01.5", "about 0.2684 GB", "right", ""),
-        ("01.5", "268435456 bytes", "right", ""),
-        ("01.5", "256 MiB", "right", ""),
-        ("01.5", "268,4", "no answer", "in MB, as 12.5"),
-        ("01.5", "268.4 KB", "wrong", "The digits are right and the power of ten is not"),
-        ("01.5", "-268 MB", "wrong", "above zero"),
-        ("01.6", "63.2 µs", "right", ""),
-        ("01.6", "0.0632 ms", "right", ""),
-        ("01.6", "63.2 ms", "wrong", "power of ten"),
-        ("05.4", "28 tiles", "right", ""),
-        ("05.5", (2, 4, 9), "right", ""),
-        ("05.5", [2, 4, 8], "wrong", ""),
-        ("02.5", "c: x[1:, :32]", "right", ""),
-        ("02.5", "(C), the narrow one", "right", ""),
-        ("02.5", ("b",), "wrong", ""),
-        ("02.5", "a row of x", "no answer", "one of"),
-        ("02.5", "", "no answer", "one of"),
+        ("count-sectors", "16 sectors", "right", ""),
+        ("count-sectors", "16 Sectors per warp.", "right", ""),
+        ("count-sectors", (16,), "right", ""),
+        ("count-sectors", "16 bytes", "no answer", "in sectors, as 12.5; this is '16 bytes'."),
+        ("count-sectors", "sixteen", "no answer", "in sectors, as 12.5; this is 'sixteen'."),
+        ("elements-per-thread", "32", "right", ""),
+        ("tiles-left", "1,056 tiles", "right", ""),
+        ("count-bytes", "268.4 MB", "right", ""),
+        ("count-bytes", "about 0.2684 GB", "right", ""),
+        ("count-bytes", "268435456 bytes", "right", ""),
+        ("count-bytes", "256 MiB", "right", ""),
+        ("count-bytes", "268,4", "no answer", "in MB, as 12.5"),
+        ("count-bytes", "268.4 KB", "wrong", "The digits are right and the power of ten is not"),
+        ("count-bytes", "-268 MB", "wrong", "above zero"),
+        ("least-time", "63.2 µs", "right", ""),
+        ("least-time", "0.0632 ms", "right", ""),
+        ("least-time", "63.2 ms", "wrong", "power of ten"),
+        ("tiles-in-order", "28 tiles", "right", ""),
+        ("stages-that-fit", (2, 4, 9), "right", ""),
+        ("stages-that-fit", [2, 4, 8], "wrong", ""),
+        ("descriptor-limits", "c: x[1:, :32]", "right", ""),
+        ("descriptor-limits", "(C), the narrow one", "right", ""),
+        ("descriptor-limits", ("b",), "wrong", ""),
+        ("descriptor-limits", "a row of x", "no answer", "one of"),
+        ("descriptor-limits", "", "no answer", "one of"),
     ],
 )
 def test_an_answer_is_read_with_its_unit_its_wording_and_a_comma_too_many(

@@ -8,16 +8,17 @@ import sys
 import pytest
 
 from course.exercises.answers import changed, mistakes, usual_mistake
+from course.exercises.registry import NAMES
 from tests.exercises.test_exercises import CELLS, PRELUDE
 from tests.support.altered_package import ROOT, altered_copy
 
 WHOLE = {
-    "00.3": ("y minus x", "an index in brackets", "the first element only"),
-    "00.2": ("one too many", "a loop in place of the block"),
-    "07.1": ("a constexpr as i32",),
-    "07.2": ("nothing", "Python's division"),
-    "08.14": ("d_rstd for d_out",),
-    "09.1": ("warps of another number",),
+    "first-kernel": ("y minus x", "an index in brackets", "the first element only"),
+    "if-becomes-mask": ("one too many", "a loop in place of the block"),
+    "export-signature": ("a constexpr as i32",),
+    "export-grid": ("nothing", "Python's division"),
+    "register-operator": ("d_rstd for d_out",),
+    "layout-for-wide-loads": ("warps of another number",),
 }
 """Mistakes that are checked whole. Those in Gluon are followed by `simulate` alone otherwise."""
 FOLLOWED = ("wrong", "hazard", "deadlock")
@@ -29,7 +30,7 @@ def chosen():
     """For each mistake that is judged here the exercise, and whether it is checked whole."""
     for exercise, names in WHOLE.items():
         yield from ((exercise, each, True) for each in mistakes(exercise) if each.name in names)
-    for exercise in (f"09.{number}" for number in range(2, 7)):
+    for exercise in NAMES["hopper"][1:6]:
         for each in mistakes(exercise):
             if each.verdict in FOLLOWED and each.kind not in COMPILED:
                 yield exercise, each, False

@@ -40,7 +40,7 @@ def nothing(name, forward, backward):
 
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch):
-    limited = replace(find("08.14"), timeout_s=2)
+    limited = replace(find("register-operator"), timeout_s=2)
     monkeypatch.setattr("course.exercises.api.find", lambda _: limited)
     monkeypatch.setattr("course.exercises.judges.code.child_memory_bytes", lambda: 2**30)
 
@@ -56,17 +56,17 @@ def small_limits(monkeypatch):
     ],
 )
 def test_each_way_to_end_has_a_verdict_and_leaves_the_session(answer, verdict, says):
-    checked = check("08.14", answer)
+    checked = check("register-operator", answer)
     assert (checked.verdict, says in checked.reason) == (verdict, True), checked
-    assert ("08.14" in learner.tried()) == (verdict == "crashed")
+    assert ("register-operator" in learner.tried()) == (verdict == "crashed")
 
 
 def test_an_exception_is_wrong_and_its_kind_has_no_names_and_numbers():
-    checked = check("08.14", raises)
+    checked = check("register-operator", raises)
     assert (checked.verdict, checked.kind) == ("wrong", "raised RuntimeError no such place")
     assert "It printed: so far" in checked.notes
 
 
 @pytest.mark.parametrize("answer", [3, print, lambda name: None])
 def test_what_is_no_such_function_is_no_answer(answer):
-    assert check("08.14", answer).verdict == "no answer"
+    assert check("register-operator", answer).verdict == "no answer"

@@ -4,8 +4,8 @@ import textwrap
 
 import pytest
 
-from course.exercises.judges.slips import advice_on
 from course.isolate.function_source import Definition
+from course.verifying.text_slips import advice_on
 
 
 def advice(body):

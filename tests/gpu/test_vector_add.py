@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from course import specialise
+from course import specialize
 from kernels.vector_add import add, add_kernel, add_v1, add_v2
 from tests.support.devices import needs_free_gib
 
@@ -52,7 +52,7 @@ def test_calls_share_a_kernel_exactly_where_specialise_says_so():
         add_kernel[(1,)](*call, BLOCK_SIZE=256)
     compiled = add_kernel.device_caches[torch.cuda.current_device()][0]
     assert (
-        len(compiled) == len({specialise(add_kernel, *call, BLOCK_SIZE=256) for call in calls}) == 4
+        len(compiled) == len({specialize(add_kernel, *call, BLOCK_SIZE=256) for call in calls}) == 4
     )
 
 

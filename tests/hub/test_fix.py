@@ -13,7 +13,7 @@ from course.lessons.workspace import copy_lessons
 from hub import fix, start
 from hub.settings import Settings
 
-LESSON = "00-start-here.ipynb"
+LESSON = "00-your-first-kernel.ipynb"
 
 
 @pytest.fixture
@@ -111,4 +111,4 @@ def test_the_board_learns_of_new_exercises(room):
     room.exercises_file.write_text("{}")
     fix.fix(room)
     known = json.loads(room.exercises_file.read_text())
-    assert len(known) > 40 and known["00.3"]["mistakes"]
+    assert len(known) > 40 and known["first-kernel"]["mistakes"]

@@ -95,9 +95,9 @@ async def a_morning(url, codes):
     assert await learner.log_in()
     await learner.open_server()
 
-    assert len(await learner.notebook("00-start-here.ipynb")) > 5
-    await learner.open_session("00-start-here.ipynb")
-    cell = "from course import check; check('00.1', 'a'); check('00.1', 'b')"
+    assert len(await learner.notebook("00-your-first-kernel.ipynb")) > 5
+    await learner.open_session("00-your-first-kernel.ipynb")
+    cell = "from course import check; check('last-program', 'a'); check('last-program', 'b')"
     ran = await learner.run(cell, PATIENCE_S)
     assert ran.verdict == "right", ran
     where = await learner.run("import os, sys; print(os.getcwd(), sys.executable)", PATIENCE_S)
@@ -111,7 +111,7 @@ async def a_morning(url, codes):
         file = await leader.fetch("GET", f"{url}/services/board/{name}")
         assert kind in file.headers["Content-Type"] and len(file.text) > 500
     board = (await leader.fetch("GET", f"{url}/services/board/data")).json()
-    first = next(row for row in board["room"]["exercises"] if row["id"] == "00.1")
+    first = next(row for row in board["room"]["exercises"] if row["id"] == "last-program")
     assert first["right"] == 1 and first["mistakes"] == {"a program stops by itself": 1}
     assert board["serving"] == ["seat-01"]
 

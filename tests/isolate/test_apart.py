@@ -5,6 +5,7 @@ import pytest
 from course.errors import CourseError
 from course.isolate.apart import apart
 from course.isolate.function_source import source_of
+from course.tracing.own_launches import OwnLaunchError
 from tests.support import sample_cells
 
 
@@ -69,6 +70,10 @@ def hang():
         pass
 
 
+def fail_in_a_line():
+    raise OwnLaunchError("it reads outside\nLine 3 of its cell:  x = 1\nand more")
+
+
 def ask():
     value = 41
     breakpoint()
@@ -80,6 +85,11 @@ def ask():
     [
         (crash, "The process was killed by SIGSEGV. This session goes on."),
         (fail, "The process failed: RuntimeError: on purpose. This session goes on."),
+        (
+            fail_in_a_line,
+            "The process failed: OwnLaunchError: it reads outside. This session goes on.\n"
+            "Line 3 of its cell:  x = 1",
+        ),
         (hang, "The process was stopped after 2 s of computing. This session goes on."),
     ],
 )

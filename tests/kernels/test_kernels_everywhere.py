@@ -23,6 +23,7 @@ from kernels import (
     rms_norm_backward,
     softmax,
     softmax_tuned,
+    swiglu,
     transpose,
     vector_add,
 )
@@ -36,6 +37,7 @@ MODULES = (
     vector_add,
     transpose,
     bias_gelu,
+    swiglu,
     softmax,
     softmax_tuned,
     rms_norm,
@@ -97,6 +99,7 @@ LAUNCHES = [
       for f, where in ((transpose.transpose_v1, FEW), (transpose.transpose, ALL))),
     *((f.__name__, where, lambda f=f: f(gpu(1024, 1024), gpu(1024)))
       for f, where in ((bias_gelu.bias_gelu_v1, FEW), (bias_gelu.bias_gelu, ALL))),
+    ("swiglu", ALL, lambda: swiglu.swiglu(gpu(2**20), gpu(2**20))),
     *((f.__name__, FEW, lambda f=f: f(gpu(100, 8192, dtype=F32))) for f in LADDER_OF_SOFTMAX),
     *((f"softmax of {n}", ALL, lambda n=n: softmax.softmax(gpu(100, n, dtype=torch.bfloat16)))
       for n in (4096, 65_536)),

@@ -12,8 +12,8 @@ from kernels import program
 from tests.support.processes import run
 
 NAMES = [
-    "attention", "bias_gelu", "cross_entropy", "matmul", "rms_norm", "softmax", "transpose",
-    "vector_add",
+    "attention", "bias_gelu", "cross_entropy", "matmul", "rms_norm", "softmax", "swiglu",
+    "transpose", "vector_add",
 ]  # fmt: skip
 ALL_IN_ONE_PROCESS = """
 import runpy, sys

@@ -342,7 +342,7 @@ def test_a_row_of_1000_float32_is_loaded_by_whole_vectors_once_the_kernel_is_tol
             launch.kernel, x, x[0], x, torch.empty(64, device="meta"), n_cols=1000,
             stride_xm=1000, eps=EPS, **launch.arguments, target="sm_90",
         ).counts["ptx"]  # fmt: skip
-        assert counts["vectorised global loads"] == wide
+        assert counts["vectorized global loads"] == wide
 
 
 REFUSALS = [

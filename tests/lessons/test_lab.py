@@ -223,7 +223,7 @@ def started(monkeypatch):
 def test_it_opens_at_the_lesson_that_is_named_and_passes_the_rest_on(started, number):
     lab.start([number, "--no-browser"])
     (command,) = started
-    assert "--LabApp.default_url=/lab/tree/work/04-softmax.ipynb" in command
+    assert "--LabApp.default_url=/lab/tree/work/04-which-block-size.ipynb" in command
     assert command[-1] == "--no-browser"
 
 

@@ -1,4 +1,4 @@
-"""The minutes of a lesson: what takes time, the table at its head, its sittings and routes."""
+"""The minutes of a lesson: what takes time, the table at its head, and its length."""
 
 import nbformat
 import pytest
@@ -7,7 +7,7 @@ from course.errors import CourseError
 from course.lessons import lint, minutes
 
 markdown, code = nbformat.v4.new_markdown_cell, nbformat.v4.new_code_cell
-STUB = "# exercise 05.1\n# about 2 lines from here\na = 1\n\nb = 2\n# to here"
+STUB = "# exercise product-loop\n# about 2 lines from here\na = 1\n\nb = 2\n# to here"
 
 
 def lesson(*cells, head="# 05 · An example"):
@@ -19,38 +19,53 @@ def words(count):
 
 
 def exercise(level):
-    statement = markdown(f"### Exercise 05.1 · Double it ({level})\n\n{words(180)}")
+    statement = markdown(f"### Exercise product-loop · Double it ({level})\n\n{words(180)}")
     hints = markdown("<details>\n<summary>Hint 1</summary>\n\nAdd it.\n\n</details>")
-    return [statement, code(STUB), code('check("05.1", a)'), hints]
+    return [statement, code(STUB), code('check("product-loop", a)'), hints]
 
 
-def test_reading_running_and_writing_take_time():
-    (section,) = minutes.sections(
-        lesson(markdown(f"## One\n\n{words(360)}"), code("a"), *exercise("core"))
-    )
-    reading, cells, asking, writing = 3, 3, 3, 2 * 2
-    assert section.core == pytest.approx(reading + cells + asking + writing, abs=0.1)
-    assert section.stretch == 0
+def core_of(*cells):
+    """The minutes of one section."""
+    section, _ = minutes.sections(lesson(markdown("## One"), *cells))
+    return section.core
+
+
+def fold(summary, text):
+    return markdown(f"<details>\n<summary>{summary}</summary>\n\n{text}\n\n</details>")
+
+
+def test_reading_and_lines_of_code_take_time():
+    assert core_of(markdown(words(360))) == pytest.approx(2, abs=0.02)
+    assert core_of(code("a\n" * 14)) == pytest.approx(2 + 0.25, abs=0.02)
+    assert core_of(markdown("```\n" + "a\n" * 14 + "```")) == pytest.approx(2, abs=0.02)
+
+
+def test_a_prediction_and_a_folded_question_take_time_and_a_hint_none():
+    assert core_of(markdown("**Predict:** what?")) == pytest.approx(1, abs=0.02)
+    assert core_of(fold("Answer", words(180))) == pytest.approx(2 + 1, abs=0.02)
+    assert core_of(fold("Hint 1", words(180))) == 0
+
+
+def test_an_exercise_takes_its_statement_its_question_and_its_lines():
+    reading, cells, asking, writing = 1, 2 * 0.25, 5, 2 * 2
+    around = 3 / 7  # the two marks, and the line that names it
+    expected = reading + cells + asking + writing + around
+    assert core_of(*exercise("core")) == pytest.approx(expected, abs=0.1)
 
 
 def test_a_stretch_exercise_is_no_core_and_what_follows_it_is():
-    (section,) = minutes.sections(lesson(markdown("## One"), *exercise("stretch"), code("a")))
-    assert section.stretch == pytest.approx(1 + 2 + 3 + 4, abs=0.1)
-    assert section.core == pytest.approx(1)
+    cells = [markdown("## One"), *exercise("stretch"), code("a")]
+    section, _ = minutes.sections(lesson(*cells))
+    assert section.stretch > 10
+    assert section.core == pytest.approx(0.25 + 1 / 7)
 
 
-def test_hints_are_not_read_and_answers_are():
-    def fold(summary):
-        text = f"<details>\n<summary>{summary}</summary>\n\n{words(180)}\n\n</details>"
-        return minutes.sections(lesson(markdown(f"## One\n\n{text}")))[0].core
-
-    assert fold("Hint 1") == 0
-    assert fold("Answer") == pytest.approx(1)
-
-
-def test_the_head_and_what_comes_behind_the_lesson_have_no_row():
-    text = "## One\n\nText.\n\n## On your own\n\nMore.\n\n## What you can do now\n\nThis."
-    assert [each.title for each in minutes.sections(lesson(markdown(text), code("a")))] == ["One"]
+def test_the_head_and_the_end_have_a_row_together_and_what_few_do_has_none():
+    text = f"## One\n\nText.\n\n## On your own\n\n{words(900)}\n\n## What you can do now\n\n"
+    one, ends = minutes.sections(lesson(markdown(text + words(180)), head=f"# 05\n\n{words(180)}"))
+    assert one.title == "One" and one.core < 0.1
+    assert ends.title == minutes.ENDS
+    assert ends.core == pytest.approx(2, abs=0.05)
 
 
 HEAD = """# 05 · An example
@@ -59,7 +74,8 @@ HEAD = """# 05 · An example
 |---|---|
 | One | 3 |
 | Two | 10 |
-| **All, an estimate** | 13 |"""
+| Beginning and end | 1 |
+| **Together, an estimate** | 14 |"""
 BODY = (markdown(f"## One\n\n{words(600)}"), markdown(f"## Two\n\n{words(1800)}"))
 
 
@@ -78,41 +94,16 @@ def test_a_table_of_the_older_form_is_asked_for_nothing():
     assert list(minutes.problems(lesson(*BODY, *map(code, "a" * 99), head=old))) == []
 
 
-def test_a_sitting_of_more_than_75_core_minutes_is_cut():
-    long = [markdown("## One"), *map(code, "a" * 70), markdown("## Two"), *map(code, "a" * 10)]
-    notebook = lesson(*long)
+def test_a_lesson_of_more_than_75_minutes_is_cut():
+    notebook = lesson(markdown(f"## One\n\n{words(180 * 80)}"))
     notebook.cells[0].source = f"# 05 · An example\n\n{minutes.table(notebook)}"
     (problem,) = minutes.problems(notebook)
-    assert "sitting 1 takes about 80 minutes" in problem
-    notebook.cells.insert(72, markdown("## Sitting 2\n\nSo far: one."))
-    assert minutes.sittings(notebook) == {1: 70, 2: 10}
-    assert list(minutes.problems(notebook)) == []
-
-
-@pytest.mark.parametrize(
-    "line, right",
-    [
-        ("*Routes: three hours, one day, all*", True),
-        ("*Routes: one day, all*", True),
-        ("*Routes: all*", True),
-        ("*Routes: one hour*", False),
-        ("Some text.", False),
-    ],
-)
-def test_where_one_section_names_its_routes_all_do(line, right):
-    cells = [
-        markdown("## One\n\n*Routes: all*\n\nText."),
-        markdown(f"## Two\n\n{line}\n\nText."),
-        markdown("## Sitting 2\n\nA recap."),
-        markdown("## On your own\n\nMore."),
-    ]
-    sentences = list(minutes.problems(lesson(*cells)))
-    assert sentences == [] if right else "under '## Two' must stand one of" in sentences[0]
+    assert "it takes about 81 minutes" in problem and "cut it in two" in problem
 
 
 def test_lint_and_the_command_know_of_it(tmp_path):
     source = tmp_path / "05-example.py"
-    head = HEAD.replace("\n", "\n# ").replace("| One | 5 |", "| One | 25 |")
+    head = HEAD.replace("\n", "\n# ").replace("| One | 3 |", "| One | 25 |")
     source.write_text(f"# %% [markdown]\n# {head}\n\n# %% [markdown]\n# ## One\n")
     assert any("the table of minutes" in sentence for sentence in lint.problems(source))
     assert minutes.report(["05"], tmp_path)[0].startswith(minutes.TABLE)

@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 from course.cli import app
 from course.errors import CourseError
 from course.lessons import lint, notebooks
-from course.lessons.source import NOTEBOOKS, SOLUTIONS, derive, lesson_sources, solved, stub
+from course.lessons.order import SOLUTIONS, lesson_sources
+from course.lessons.source import NOTEBOOKS, derive, solved, stub
 
 LESSON = """# %% [markdown]
 # # 05 · An example
@@ -22,10 +23,10 @@ import course
 check = lambda exercise, answer: None
 
 # %% [markdown]
-# ### Exercise 05.1 · Double it (core)
+# ### Exercise {product-loop} · Double it (core)
 
 # %%
-# exercise 05.1
+# exercise product-loop
 def double(x):
     result = None
     # about 2 lines from here
@@ -35,7 +36,7 @@ def double(x):
     return result
 
 # %%
-check("05.1", double)
+check("product-loop", double)
 
 # %% [markdown]
 # <details>
@@ -172,12 +173,12 @@ BROKEN = [
         'tags=["nbval-check-outputs"]',
         "nothing reads the tag 'nbval-check-outputs'",
     ),
-    ("# exercise 05.1", "# exercise 05.2", "exercises are numbered 05.2; they must be 05.1"),
-    ("# exercise 05.1", "# exercise 04.1", "exercises are numbered 04.1; they must be 05.1"),
+    ("# exercise product-loop", "# exercise product-lop", "is called 'product-loop'"),
+    ("product-loop", "product", "exercise 'product' must be called by words with hyphens"),
     (
-        "# exercise 05.1\n",
+        "# exercise product-loop\n",
         "",
-        "solution markers stand in a cell that does not begin with '# exercise NN.k'",
+        "solution markers stand in a cell that does not begin with '# exercise its-name'",
     ),
     ("about 2 lines", "about 9 lines", "the stub says about 9 lines, and the solution has 2"),
     ("    # to here\n", "", "stands without '# to here' after it"),
@@ -199,14 +200,18 @@ BROKEN = [
         "\n".join(f"x{i} = {i}" for i in range(30)),
         "it has 31 lines, and at most 10 are allowed",
     ),
-    ("(core)", "(easy)", "exercise 05.1 needs a statement under '### Exercise 05.1"),
-    ("Hint 1", "Hint", "exercise 05.1 needs hints two cells on"),
+    (
+        "(core)",
+        "(easy)",
+        "exercise product-loop needs a statement under '### Exercise {product-loop}",
+    ),
+    ("Hint 1", "Hint", "exercise product-loop needs hints two cells on"),
     ("# <details>\n# <summary>", "# <details><summary>", "folded text is written as"),
     ("Hint 1</summary>\n#\n", "Hint 1</summary>\n", "folded text is written as"),
     (
-        'check("05.1", double)',
+        'check("product-loop", double)',
         "double",
-        'exercise 05.1 needs a cell check("05.1", answer) after it',
+        'exercise product-loop needs a cell check("product-loop", answer) after it',
     ),
     ("# # 05 · An example", "# An example", "the first cell must be the title"),
     (
@@ -250,28 +255,28 @@ def test_an_unknown_lesson_is_a_sentence():
         assert str(ended.exception).startswith("There is no lesson '77'"), ended.stdout
 
 
-def test_exercises_may_stand_in_another_order_than_they_are_numbered_in(lesson):
+def test_an_exercise_has_the_number_of_its_place(lesson):
     start, end = LESSON.index("# %% [markdown]\n# ###"), LESSON.index('# %% tags=["nbval')
-    older = LESSON[start:end]
-    newer = older.replace("05.1", "05.2")
-    lesson.write_text(LESSON[:start] + newer + older + LESSON[end:])
+    first = LESSON[start:end]
+    second = first.replace("product-loop", "product-of-any-size")
+    said = "# %% [markdown]\n# See {product-loop}.\n"
+    lesson.write_text(LESSON[:start] + second + first + said + LESSON[end:])
     assert lint.problems(lesson) == []
-    lesson.write_text(LESSON[:start] + older + older + LESSON[end:])
-    assert "exercises are numbered 05.1, 05.1; they must be 05.1, 05.2." in lint.problems(lesson)[0]
+    texts = [cell.source for cell in derive(lesson).cells]
+    assert "### Exercise 05.2 · Double it (core)" in "\n".join(texts)
+    assert "See 05.2." in texts
 
 
-def test_a_second_run_of_exercises_may_begin_at_11_and_at_no_other_number(lesson):
+def test_two_exercises_of_one_name_are_refused(lesson):
     start, end = LESSON.index("# %% [markdown]\n# ###"), LESSON.index('# %% tags=["nbval')
-    for second, problems in (("05.11", 0), ("05.3", 1), ("05.12", 1)):
-        later = LESSON[start:end].replace("05.1", second)
-        lesson.write_text(LESSON[:end] + later + LESSON[end:])
-        assert len(lint.problems(lesson)) == problems
+    lesson.write_text(LESSON[:end] + LESSON[start:])
+    assert "there are two exercises 'product-loop'" in lint.problems(lesson)[0]
 
 
 def test_the_marks_of_an_exercise_are_no_lines_of_its_cell(lesson):
     lines = [f"x{i} = {i}" for i in range(9)]
     marked = "\n".join(
-        ["# exercise 05.1", "y = 0", "# about 9 lines from here", *lines, "# to here"]
+        ["# exercise product-loop", "y = 0", "# about 9 lines from here", *lines, "# to here"]
     )
     assert not list(lint._size_problems(marked.split("\n"), 10))
     assert list(lint._size_problems([*marked.split("\n"), "z = 0"], 10))

@@ -14,7 +14,7 @@ import torch
 import triton
 import triton.language as tl
 
-from course import MODE, aot, handed, lower, specialise, stock
+from course import MODE, aot, handed, lower, specialize, stock
 from tests.support import original_texts as texts
 from tests.support.lesson import script_of
 from tests.support.original_texts import EXPORT, STAGES, STOCK, WORKFLOW, today
@@ -216,7 +216,7 @@ def mha(x_ptr):
 
 def test_an_argument_is_a_pointer_or_a_constant_and_its_type_comes_with_the_call():
     x = torch.empty(8)
-    parameters = specialise(add_kernel(), x, x, x, 8, BLOCK_SIZE=16).parameters
+    parameters = specialize(add_kernel(), x, x, x, 8, BLOCK_SIZE=16).parameters
     assert [each.type for each in parameters] == [*["*fp32"] * 3, "i32", "constexpr"]
 
 

@@ -14,7 +14,8 @@ import triton.language as tl
 from triton.runtime.jit import JITFunction
 
 from course.exercises.result import Verdict
-from course.lessons.source import lesson_sources, solved
+from course.lessons.order import lesson_sources
+from course.lessons.source import solved
 from tests.support.processes import run
 
 PAGES = Path(__file__).parents[2] / "docs" / "pages"
@@ -217,7 +218,7 @@ def test_the_cheat_sheets_programs_parse():
 
 
 FURNITURE = re.compile(
-    r"Predict|[a-f]$|All, an|By the end|Next|On other|You need|Two questions|What you"
+    r"Predict|[a-f]$|Together, an|Are you|Do you|By the end|Next|On other|You need|Two |What you"
 )
 """What is bold in lessons and no term."""
 
@@ -225,12 +226,12 @@ FURNITURE = re.compile(
 def glossary() -> dict[str, str]:
     """The lesson that introduces each term of the glossary."""
     text = (PAGES / "glossary.md").read_text(encoding="utf-8")
-    return dict(re.findall(r"^- \*\*(.+?)\*\* \((\d\d)\): ", text, re.MULTILINE))
+    return dict(re.findall(r"^- \*\*(.+?)\*\* \(([a-z-]+)\): ", text, re.MULTILINE))
 
 
 def set_off(lesson: str, by: str) -> set[str]:
     """What a lesson's text has in bold (by `**`), or in bold and italics (by `*{1,2}`)."""
-    (source,) = (path for path in lesson_sources() if path.name.startswith(lesson))
+    (source,) = (path for path in lesson_sources() if path.stem[3:] == lesson)
     text = "\n\n".join(cell.source for cell in solved(source).cells if cell.cell_type == "markdown")
     text = re.sub(r"```.*?```|`[^`]*`", "", text, flags=re.DOTALL)
     return {" ".join(term.split()) for term in re.findall(f"{by}([A-Za-z][^*]*?){by}", text)}
@@ -253,7 +254,7 @@ def test_every_term_of_the_glossary_is_set_off_where_its_lesson_introduces_it():
     assert missing == []
 
 
-@pytest.mark.parametrize("lesson", ["00", "01", "02", "03", "04", "05", "06", "07", "08", "09"])
+@pytest.mark.parametrize("lesson", [source.stem[3:] for source in lesson_sources()])
 def test_every_term_that_a_lesson_defines_in_bold_is_in_the_glossary(lesson):
     terms = [term for term in sorted(set_off(lesson, r"\*\*")) if not FURNITURE.match(term)]
     known = {term.lower() for term in glossary()}

@@ -11,7 +11,7 @@ import pytest
 
 from course import files
 from course.errors import CourseError
-from course.lessons import workspace
+from course.lessons import lab, workspace
 from tests.support.disk import room_for
 from tests.support.processes import python_path
 
@@ -300,7 +300,7 @@ def test_an_untouched_copy_is_still_there_when_a_full_disk_keeps_it_from_being_r
 KILLED = """
 import resource, signal, sys
 from pathlib import Path
-from course.lessons import workspace
+from course.lessons import lab, workspace
 signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 workspace.copy_lessons(Path(sys.argv[1]), Path(sys.argv[2]))
@@ -406,3 +406,21 @@ def test_where_every_lesson_is_there_nothing_is_written(folders):
 def test_a_work_folder_that_cannot_be_written_is_said(folders):
     with pytest.raises(CourseError, match=r"could not be made \(.+\): "):
         workspace.copy_lessons(folders[0], type(folders[0])("/proc/work"))
+
+
+def test_lessons_that_the_course_no_longer_has_leave_the_list_and_what_was_written_stays(folders):
+    notebooks, work = folders
+    workspace.copy_lessons(*folders)
+    (work / FIRST).write_text("my solution")
+    (work / "mine.ipynb").write_text("a notebook of my own")
+    for name in (FIRST, SECOND):
+        (notebooks / name).unlink()
+    (notebooks / "00-new.ipynb").write_text("a shorter lesson")
+    copied = workspace.copy_lessons(*folders)
+    assert (copied.new, copied.earlier) == (["00-new.ipynb"], [FIRST])
+    assert (
+        "in work/earlier/ you find what you wrote: 01-vector-add.ipynb." in lab.report(copied)[-1]
+    )
+    assert sorted(texts(work)) == ["00-new.ipynb", "mine.ipynb"]
+    assert list(texts(work / "earlier").values()) == ["my solution"]
+    assert workspace.copy_lessons(*folders) == workspace.Copied()

@@ -37,11 +37,11 @@ def test_lines_of_one_group_belong_together(add):
 
 
 @pytest.mark.parametrize("stage", ["ttir", "ttgir", "llir", "ptx", "sass"])
-def test_colours_change_no_character(add, stage):
+def test_colors_change_no_character(add, stage):
     text = add.readable()[stage]
-    coloured = highlight.lines(text, stage)
-    assert "\n".join("".join(part for _, part in line) for line in coloured) == text
-    classes = {name for line in coloured for name, _ in line}
+    colored = highlight.lines(text, stage)
+    assert "\n".join("".join(part for _, part in line) for line in colored) == text
+    classes = {name for line in colored for name, _ in line}
     assert len(classes) >= 4
 
 

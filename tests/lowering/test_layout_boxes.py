@@ -28,9 +28,9 @@ EIGHT_WARPS = layout(
 SLICE = layout("slice", (16,), register=[[0]], lane=[[0], [0], [0], [1], [2]], warp=[[4], [8]])
 
 
-def test_eight_warps_have_a_row_and_a_colour_each():
+def test_eight_warps_have_a_row_and_a_color_each():
     rows = [thread_boxes(EIGHT_WARPS, row) for row in rows_of(EIGHT_WARPS)]
-    assert [{box.color for box in row} for row in rows] == [{colour} for colour in WARPS]
+    assert [{box.color for box in row} for row in rows] == [{color} for color in WARPS]
     assert [box.text for box in rows[7]] == [f"7:{lane}" for lane in range(32)]
     assert {(box.width, box.small) for box in rows[7]} == {(4, "r0-3")}
 

@@ -179,8 +179,8 @@ def test_a_failed_pass_is_named(details, says):
 WITH_A_LINE = [
     (kernels.wrong_type_kernel, "*fp16:16", "wrong_type_kernel does not compile", "tl.dot(x, x)"),
     (kernels.unknown_name_kernel, "*fp32", "nothing_of_that_name is not", "nothing_of_that_name)"),
-    (kernels.odd_shape_kernel, "*fp32", "range must be a power of 2", "tl.arange(0, 100)"),
-    (kernels.torch_type_kernel, "*fp32", "Triton's types, as tl.float16", "to(torch.float16)"),
+    (kernels.odd_shape_kernel, "*fp32", "100 is no power of two", "tl.arange(0, 100)"),
+    (kernels.torch_type_kernel, "*fp32", "write tl.float16", "to(torch.float16)"),
     (kernels.max_of_two_kernel, "*fp32", "where Triton needs a constant", "tl.max(x, tl.sum("),
     (
         kernels.constant_while_kernel,
@@ -207,8 +207,8 @@ ODD_BLOCK = ("tensordesc<fp16[3]>", "*fp16", 64)
 WITHOUT_A_LINE = [
     (kernels.assembly_kernel, ["*i32"], "ptxas says"),
     (kernels.plain_call_kernel, ["*fp32"], "calls plain, which .* put @triton.jit above it"),
-    (kernels.numpy_call_kernel, ["*fp32"], "calls exp, which is no function of Triton's"),
-    (kernels.torch_call_kernel, ["*fp32"], "calls sin, which is no function of Triton's"),
+    (kernels.numpy_call_kernel, ["*fp32"], "np.exp is not Triton's: write tl.exp"),
+    (kernels.torch_call_kernel, ["*fp32"], "torch.sin is not Triton's: write tl.sin"),
     (kernels.recursive_kernel, ["*fp32:16", "i32"], "calls itself, and a kernel cannot"),
     (kernels.add_kernel, ADD, MISSING),
     (kernels.add_kernel, [*ADD, 1024, 5], "it takes 5 arguments and was given 6"),

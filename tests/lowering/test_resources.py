@@ -9,11 +9,11 @@ from tests.support.lower_kernels import ADD, MATMUL
 
 def test_counts_of_a_vector_add(add):
     assert add.counts["ttir"] == {"loads": 2, "stores": 1, "dots": 0, "reductions": 0}
-    assert add.counts["ptx"]["vectorised global loads"] == add.counts["ptx"]["global loads"] == 4
+    assert add.counts["ptx"]["vectorized global loads"] == add.counts["ptx"]["global loads"] == 4
     assert add.counts["sass"]["fp32 additions"] == 8
     unaligned = ("*fp32", "*fp32", "*fp32", "i32", 1024)
     scalar = lower(kernels.add_kernel, *unaligned, target="sm_90").counts["ptx"]
-    assert (scalar["global loads"], scalar["vectorised global loads"]) == (16, 0)
+    assert (scalar["global loads"], scalar["vectorized global loads"]) == (16, 0)
 
 
 def test_counts_of_a_row_sum():

@@ -7,14 +7,14 @@ import triton.language as tl
 
 from course.errors import CourseError
 from course.isolate.commands import run_source
-from course.lowering.specialization import specialise
+from course.lowering.specialization import specialize
 from kernels.vector_add import add_kernel
 
 ALIGNED = torch.empty(1024)
 
 
 def parameters(*args, **meta):
-    return {each.name: each for each in specialise(add_kernel, *args, **meta).parameters}
+    return {each.name: each for each in specialize(add_kernel, *args, **meta).parameters}
 
 
 def test_types_divisibility_and_constants():
@@ -60,12 +60,12 @@ def told_less_kernel(x_ptr, n, stride):
     ],
 )
 def test_the_compiler_is_not_told_what_the_decorator_keeps_from_it(n, stride, says):
-    told = specialise(told_less_kernel, ALIGNED, n, stride).parameters
+    told = specialize(told_less_kernel, ALIGNED, n, stride).parameters
     assert list(map(str, told[1:])) == says
 
 
 def of_five_elements(**options):
-    return specialise(add_kernel, ALIGNED, ALIGNED, ALIGNED, 5, BLOCK_SIZE=256, **options)
+    return specialize(add_kernel, ALIGNED, ALIGNED, ALIGNED, 5, BLOCK_SIZE=256, **options)
 
 
 def test_options_of_the_compiler_make_another_kernel_where_they_are_not_the_usual_ones():
@@ -84,13 +84,13 @@ def test_an_option_that_does_not_exist_is_a_sentence():
 def test_too_few_arguments_are_a_sentence():
     missing = r"do not fit the kernel add_kernel: add_kernel\(\) missing 3 required"
     with pytest.raises(CourseError, match=missing):
-        specialise(add_kernel, ALIGNED, ALIGNED)
+        specialize(add_kernel, ALIGNED, ALIGNED)
 
 
 @pytest.mark.parametrize("wrong", [print, 3, None, torch.add])
 def test_what_is_no_kernel_is_a_sentence(wrong):
-    with pytest.raises(CourseError, match="specialise takes a kernel"):
-        specialise(wrong)
+    with pytest.raises(CourseError, match="specialize takes a kernel"):
+        specialize(wrong)
 
 
 def test_a_wrapped_kernel_is_looked_through():
@@ -99,7 +99,7 @@ def test_a_wrapped_kernel_is_looked_through():
     def copy_kernel(x_ptr, BLOCK_SIZE: tl.constexpr):
         tl.store(x_ptr, tl.load(x_ptr))
 
-    assert specialise(copy_kernel, ALIGNED, BLOCK_SIZE=64).kernel == "copy_kernel"
+    assert specialize(copy_kernel, ALIGNED, BLOCK_SIZE=64).kernel == "copy_kernel"
 
 
 # In a child that compiles: Triton's own warmup, through a driver that says there is an sm_90, and
@@ -107,7 +107,7 @@ def test_a_wrapped_kernel_is_looked_through():
 WARMUP = """
 import course, torch, triton
 from triton.backends.compiler import GPUTarget
-from course.lowering.specialization import specialise
+from course.lowering.specialization import specialize
 from course.triton_internals.driver import FixedDriver
 from kernels.vector_add import add_kernel
 
@@ -117,7 +117,7 @@ x = torch.empty(4096)
 several = [(x, x, x, 4096), (x[1:], x, x, 4096), (x, x, x, 77), (x, x, x, 1)]
 for args in [*several, (x.half(), x, x, 2**31)]:
     source = add_kernel.warmup(*args, BLOCK_SIZE=1024, grid=(1,)).src
-    ours = specialise(add_kernel, *args, BLOCK_SIZE=1024).parameters
+    ours = specialize(add_kernel, *args, BLOCK_SIZE=1024).parameters
     assert [each.type for each in ours] == list(source.signature.values()), (ours, source.signature)
     assert [i for i, each in enumerate(ours) if each.divisible_by_16] == sorted(
         path[0] for path, attributes in source.attrs.items() if attributes

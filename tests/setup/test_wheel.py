@@ -24,8 +24,8 @@ from kernels.vector_add import add_kernel
 import kernels
 print(kernels.__path__[0])
 print(lower(add_kernel, "*fp32", "*fp32", "*fp32", "i32", BLOCK_SIZE=256))
-check("00.1", "a")
-check("07.2", "cdiv(seqlen_q, BLOCK_M), batch * nheads")
+check("last-program", "a")
+check("export-grid", "cdiv(seqlen_q, BLOCK_M), batch * nheads")
 """
 
 
@@ -98,7 +98,7 @@ def test_the_lab_unpacks_a_folder_and_serves_it(installed):
         lab.wait()
     assert names == {path.name for path in (ROOT / "notebooks").glob("*.ipynb")}
     assert f"Your folder is {installed.folder}." in log.read_text()
-    for name in ("kernels/softmax.py", "solutions/02-two-dimensions.py", "docs/pages/errors.md"):
+    for name in ("kernels/softmax.py", "solutions/05-two-dimensions.py", "docs/pages/errors.md"):
         assert (installed.folder / name).read_bytes() == (ROOT / name).read_bytes()
 
 
@@ -132,8 +132,8 @@ def test_a_lesson_runs_in_that_folder_with_its_own_kernels_whatever_else_has_the
         installed.run("-m", "course", "progress", "--json", folder=installed.folder)
     )
     verdicts = {each["exercise"]: each["last_verdict"] for each in progress["exercises"]}
-    assert verdicts["07.2"] == "right", printed
-    assert verdicts["00.1"] == "wrong", printed
+    assert verdicts["export-grid"] == "right", printed
+    assert verdicts["last-program"] == "wrong", printed
 
 
 def test_elsewhere_another_projects_kernels_stay_and_the_course_says_so(installed, tmp_path):

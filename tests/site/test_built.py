@@ -56,7 +56,7 @@ def test_on_a_phone_a_lesson_does_not_scroll_sideways_and_code_is_fixed_width(
 
 
 def test_text_has_seventy_to_eighty_characters_a_line(open_page):
-    page = open_page("lessons/04-softmax.html")
+    page = open_page("lessons/11-softmax-of-a-row.html")
     characters = page.evaluate("""() => {
         const text = [...document.querySelectorAll('.bd-article section > p')]
             .find((each) => each.textContent.length > 200);
@@ -144,8 +144,8 @@ def test_one_goes_from_the_front_page_through_all_lessons(open_page):
 
 
 def test_an_exercise_has_its_stub_folded_hints_and_the_command_for_the_lab(open_page):
-    page = open_page("lessons/04-softmax.html")
-    exercise = page.locator("section", has=page.locator("> h3", has_text="Exercise 04.1")).first
+    page = open_page("lessons/11-softmax-of-a-row.html")
+    exercise = page.locator("section", has=page.locator("> h3", has_text="Exercise 11.1")).first
     assert "# to here" in exercise.inner_text()
     assert "make lab LAB=04" in exercise.inner_text()
     hint = exercise.locator("details", has_text="Hint 1").first

@@ -1,53 +1,35 @@
-"""The front page's table of routes says what the lessons say."""
+"""The front page's and the README's table of parts says what the lessons say."""
 
-from docs.site.routes import lesson_of, table
+from course.lessons.order import ROUTES, SOLUTIONS
+from course.lessons.source import ROOT
+from docs.site.routes import hours, parts, route_minutes
 
-FIRST = """# 00 · Start
-
-| section | about minutes |
-|---|---|
-| Begin | 20 |
-| Go on | 25 |
-| Sitting 2 | 5 |
-| Stretch exercises | 10 |
-| **All, an estimate** | 60 |
-
-| rows | 7 |
-|---|---|
-| not a section | 99 |
-
-## Begin
-
-*Routes: three hours, one day, all*
-
-## Go on
-
-*Routes: one day, all*
-
-## Sitting 2
-
-## On your own
-"""
-OLD = "# 07 · Old\n\n| section | minutes |\n|---|---|\n| Only | 45 |\n\n## Only\n"
+HEAD = "# %% [markdown]\n# # {} · {}\n#\n# | **Together, an estimate** | {} |\n"
 
 
-def test_a_route_takes_the_minutes_of_its_sections():
-    lesson = lesson_of(FIRST, "lessons/00.ipynb")
-    assert lesson.title == "00 · Start"
-    minutes = [lesson.minutes_of(route) for route in ("three hours", "one day", "all")]
-    assert minutes == [20, 45, 60]
-
-
-def test_the_table_has_a_row_per_lesson_and_the_sum():
-    lessons = [lesson_of(FIRST, "a.ipynb"), lesson_of(OLD, "b.ipynb")]
-    assert table(lessons).split("\n") == [
-        "| lesson | three hours | one day | all |",
-        "| --- | --: | --: | --: |",
-        "| [00 · Start](a.ipynb) | 20 | 45 | 60 |",
-        "| [07 · Old](b.ipynb) |  |  | 45 |",
-        "| together | 20 min | 45 min | 1¾ h |",
+def test_a_part_has_a_row_with_its_notebooks_and_their_minutes(tmp_path):
+    for name, title, minutes in (
+        ("00-your-first-kernel", "Begin", 20), ("01-vector-add", "Go on", 25),
+        ("02-who-holds-what", "Look", 70),
+    ):  # fmt: skip
+        (tmp_path / f"{name}.py").write_text(HEAD.format(name[:2], title, minutes))
+    assert parts("lessons", tmp_path).split("\n")[2:] == [
+        "| First kernels | [00 Begin](lessons/00-your-first-kernel.ipynb) 20"
+        " · [01 Go on](lessons/01-vector-add.ipynb) 25 | 45 min |",
+        "| What became of it | [02 Look](lessons/02-who-holds-what.ipynb) 70 | 1¼ h |",
     ]
 
 
-def test_a_route_that_no_lesson_speaks_of_has_no_column():
-    assert table([lesson_of(OLD, "b.ipynb")]).startswith("| lesson | all |\n")
+def test_the_readme_has_the_table():
+    assert parts("notebooks") in (ROOT / "README.md").read_text()
+
+
+def test_the_ways_through_are_as_long_as_they_are_called():
+    names = {source.stem[3:] for source in SOLUTIONS.glob("[0-9]*.py")}
+    assert all(names.issuperset(taken) for taken in ROUTES.values())
+    assert 180 <= route_minutes("an evening") <= 240
+    assert 360 <= route_minutes("a long day") <= 480
+
+
+def test_minutes_are_said_in_quarters_of_an_hour():
+    assert [hours(minutes) for minutes in (5, 44, 60, 100)] == ["5 min", "44 min", "1 h", "1¾ h"]

@@ -1,19 +1,31 @@
-"""A lesson as the tests of what it says read it: its text, its code, and what that defines."""
+"""The lessons as the tests of what they say read them: text, code, and what that defines."""
 
+import re
 import types
 
 import torch
 
-from course.lessons.source import lesson_sources, solved
+from course.lessons.order import lesson_sources, numbers, part_of
+from course.lessons.source import NOTEBOOKS, solved
+
+
+def notebook_of(name):
+    """The committed notebook of the lesson of this name."""
+    return NOTEBOOKS / f"{numbers()[name]}-{name}.ipynb"
 
 
 class Lesson:
-    """The solved lesson of this number, as "04"."""
+    """The solved lessons of a part of the course, as "Softmax", one behind the other."""
 
-    def __init__(self, number):
-        (source,) = [path for path in lesson_sources() if path.name.startswith(number)]
-        self.cells = solved(source).cells
-        self.code = [cell.source for cell in self.cells if cell.cell_type == "code"]
+    def __init__(self, part):
+        by_name = numbers()
+        sources = [each for each in lesson_sources() if part_of(each.name[:2], by_name) == part]
+        self.cells = [cell for source in sources for cell in solved(source).cells]
+        code = [cell.source for cell in self.cells if cell.cell_type == "code"]
+        self.code = list(dict.fromkeys(code))
+        """Each code cell once: a lesson repeats what it takes from those before."""
+        is_import = re.compile(r"(from|import) ")
+        self.imports = "\n".join(text for text in self.code if is_import.match(text))
         texts = [cell.source for cell in self.cells if cell.cell_type == "markdown"]
         self.text = "\n\n".join(texts)
         self.flat = " ".join(self.text.split())

@@ -1,4 +1,4 @@
-"""Wrong answers to exercises of lessons 01 and 04, for tests of what is shown of them."""
+"""Wrong answers to exercises on vectors and softmax, for tests of what is shown of them."""
 
 import torch
 import triton

@@ -236,7 +236,7 @@ def test_very_many_programs_are_wrong_and_do_not_run():
     (outcome,) = verify(million, torch.clone, ONE, block=1024).outcomes
     assert outcome.reason == (
         "It starts 1,000,000 programs where 4 blocks of 1,024 elements would do: "
-        "look at the grid and the block size."
+        "look at the grid, which is 1,000,000, and the block size."
     )
 
 

@@ -134,7 +134,7 @@ def test_all_configurations_stand_in_a_table(tuned):
         ["config", "values", "stages", "registers", "bytes", "spilled", "shared", "bytes"]
     )
     assert lines[2].split()[:4] == ["1", "SIZE=128,", "num_warps=8", "3"]
-    assert "range must be a power of 2" in lines[3]
+    assert "SIZE is 96, and a range must be a power of two" in lines[3]
 
 
 @pytest.mark.parametrize(

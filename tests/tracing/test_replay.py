@@ -315,24 +315,24 @@ def test_a_notebook_keeps_the_steps_as_text_without_script(monkeypatch):
 
 def test_a_failed_check_opens_at_the_first_wrong_program(monkeypatch, tmp_path):
     monkeypatch.setenv("COURSE_DATA", str(tmp_path))
-    checked = check("01.1", wrong_answers.off_by_one_program)
-    assert 'check("01.1", off_by_one_program).replay()' in str(checked)
+    checked = check("fill-a-vector", wrong_answers.off_by_one_program)
+    assert 'check("fill-a-vector", off_by_one_program).replay()' in str(checked)
     shown = checked.replay()
     assert shown.opened == (1, 0, 0)
     assert shown.recording.element == Element("out_ptr", (128,))
     assert any("At [128]" in note for note in shown.trace["notes"])
-    past = check("01.1", wrong_answers.past_the_end).replay()
+    past = check("fill-a-vector", wrong_answers.past_the_end).replay()
     assert past.opened == (2, 0, 0)
     assert past.steps[-1].touches[0].outside > 0
-    never = check("01.2", wrong_answers.short_grid).replay()
+    never = check("scale-and-shift", wrong_answers.short_grid).replay()
     assert any("never written" in note for note in never.trace["notes"])
     with pytest.raises(CourseError, match="nothing to step through"):
-        check("01.1", None).replay()
+        check("fill-a-vector", None).replay()
 
 
 def test_a_tuner_that_remembers_can_be_stepped_through(monkeypatch, tmp_path):
     monkeypatch.setenv("COURSE_DATA", str(tmp_path))
-    shown = check("04.7", wrong_answers.tuned_in_place).replay()
+    shown = check("tuned-in-place", wrong_answers.tuned_in_place).replay()
     assert shown.recording.kernel == "in_place_kernel"
     assert "x" in shown.steps[-3].sets
 

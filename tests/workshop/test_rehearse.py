@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from course.lessons.source import lesson_sources
+from course.lessons.order import lesson_sources
 from course.workshop import rehearse
 from course.workshop.answers import Answers, all_answers, lesson_answers
 from course.workshop.session import Session
@@ -19,13 +19,13 @@ def outcomes(*acts, seats=1, answers=()):
 
 
 def question(right, wrong):
-    return Answers("03.1", right, wrong, "a wrong letter", "wrong", is_code=False)
+    return Answers("which-stage", "10", right, wrong, "a wrong letter", "wrong", is_code=False)
 
 
 @pytest.fixture(scope="module")
 def letter():
-    """The right answer to a question of lesson 03, and a wrong one: judged in no time."""
-    answers = all_answers()["03.1"]
+    """The right answer to a question on stages, and a wrong one: judged in no time."""
+    answers = all_answers()["which-stage"]
     return question(answers.right, answers.wrong)
 
 
@@ -45,7 +45,7 @@ def test_a_lesson_whose_answers_are_told_apart_is_green_and_gives_times(letter):
 def test_a_lesson_whose_right_answer_is_not_accepted_is_red(letter):
     (lesson,) = outcomes(rehearse.lessons, answers=[question(letter.wrong, letter.wrong)])
     assert not lesson.green
-    assert "03.1: the right answer gave 'wrong' and not 'right'" in lesson.says
+    assert "which-stage: the right answer gave 'wrong' and not 'right'" in lesson.says
 
 
 def test_a_wrong_answer_that_passes_is_red(letter):

@@ -9,8 +9,8 @@ from course.exercises.answers import usual_mistake
 from course.workshop.room import STUCK_TRIES, Known, read_history, standing
 
 EXERCISES = {
-    "00.1": Known("First", True, ["a slip", "another"]),
-    "00.2": Known("Second", False, []),
+    "last-program": Known("00.1", "First", True, ["a slip", "another"]),
+    "if-becomes-mask": Known("00.2", "Second", False, []),
 }
 
 
@@ -32,8 +32,8 @@ def test_the_room_is_counted_exercise_by_exercise(seat, tmp_path):
     solved = {"tries": 1, "verdict": "right", "first_right": "2026-11-22T10:00:00+00:00"}
     slipped = {"tries": 1, "verdict": "wrong", "hints": 2, "mistakes": {"a slip": 3}}
     works = {
-        "seat-01": seat("one", {"00.1": solved, "00.2": solved}),
-        "seat-02": seat("two", {"00.1": slipped}),
+        "seat-01": seat("one", {"last-program": solved, "if-becomes-mask": solved}),
+        "seat-02": seat("two", {"last-program": slipped}),
         "seat-03": tmp_path / "has not come",
     }
     room = standing(works, EXERCISES)
@@ -47,16 +47,16 @@ def test_the_room_is_counted_exercise_by_exercise(seat, tmp_path):
 
 def test_a_seat_is_stuck_after_some_tries_without_a_right_answer(seat):
     entry = {"tries": STUCK_TRIES, "verdict": "race"}
-    room = standing({"seat-01": seat("one", {"00.1": entry})}, EXERCISES)
+    room = standing({"seat-01": seat("one", {"last-program": entry})}, EXERCISES)
     assert room.exercises[0].stuck == ["seat-01"]
     entry["first_right"] = "2026-11-22T10:00:00+00:00"
-    room = standing({"seat-01": seat("two", {"00.1": entry})}, EXERCISES)
+    room = standing({"seat-01": seat("two", {"last-program": entry})}, EXERCISES)
     assert room.exercises[0].stuck == []
 
 
 def test_nothing_reaches_the_board_that_is_no_name_of_ours(seat):
     entry = {"tries": 1, "verdict": "<b>", "mistakes": {"my code": 1, "a slip or another": 1}}
-    room = standing({"seat-01": seat("one", {"00.1": entry, "99.9": entry})}, EXERCISES)
+    room = standing({"seat-01": seat("one", {"last-program": entry, "99.9": entry})}, EXERCISES)
     assert len(room.exercises) == 2
     assert (room.exercises[0].verdicts, room.exercises[0].mistakes) == (
         {},
@@ -66,11 +66,13 @@ def test_nothing_reaches_the_board_that_is_no_name_of_ours(seat):
 
 def test_a_newer_history_is_read_as_far_as_it_is_known(seat):
     entry = {"tries": 1, "verdict": "wrong", "brought by a fix": "x"}
-    room = standing({"seat-01": seat("one", {"00.1": entry})}, EXERCISES)
+    room = standing({"seat-01": seat("one", {"last-program": entry})}, EXERCISES)
     assert room.unreadable == [] and room.exercises[0].trying == 1
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"00.1": {"tries": "x"}}', " " * 10**6 + "{}"])
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{", '{"last-program": {"tries": "x"}}', " " * 10**6 + "{}"]
+)
 def test_a_file_that_is_no_progress_is_named_and_costs_nobody_else(seat, content):
     room = standing({"seat-01": seat("one", content), "seat-02": seat("two", {})}, EXERCISES)
     assert room.unreadable == ["seat-01"]
@@ -90,7 +92,7 @@ def test_links_and_pipes_are_not_followed(tmp_path):
 def test_no_link_is_followed_in_place_of_a_folder(tmp_path, linked):
     other = tmp_path / "other" / "work"
     other.mkdir(parents=True)
-    (other / ".progress.json").write_text('{"00.1": {"tries": 1}}')
+    (other / ".progress.json").write_text('{"last-program": {"tries": 1}}')
     assert read_history(other / ".progress.json") != {}
     place = tmp_path / linked
     place.parent.mkdir(exist_ok=True)
@@ -107,11 +109,11 @@ def test_reading_leaves_nothing_open(tmp_path):
 
 
 def test_a_usual_mistake_is_known_by_the_kind_that_the_check_found():
-    assert usual_mistake("00.3", "wrong in case 1") == "the store forgotten"
-    assert usual_mistake("00.3", "wrong in case 2") == ""
-    assert usual_mistake("00.3", "") == ""  # as a right answer's is
+    assert usual_mistake("first-kernel", "wrong in case 1") == "the store forgotten"
+    assert usual_mistake("first-kernel", "wrong in case 2") == ""
+    assert usual_mistake("first-kernel", "") == ""  # as a right answer's is
 
 
 def test_two_usual_mistakes_that_a_check_cannot_tell_apart_are_both_named():
-    both = usual_mistake("09.3", "arrivals")
+    both = usual_mistake("consumer-of-a-ring", "arrivals")
     assert both == "no arrival or always the first buffer's barrier"

@@ -1,7 +1,7 @@
 """Nsight Compute's metrics of a slow kernel and of those that it was mended to.
 
-It needs `ncu` and the right to use the counters. The kernels are those of lesson 08, letter for
-letter.
+It needs `ncu` and the right to use the counters. The kernels are those of the notebook "when it is
+slow", letter for letter.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Kernels that read outside, fail an assertion, race or never end, as lesson 08 shows them.
+"""Kernels that read outside, fail an assertion, race or never end, as a notebook shows them.
 
     python tools/record/wrong.py NAME
 

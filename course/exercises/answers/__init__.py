@@ -8,6 +8,8 @@ import importlib
 from dataclasses import dataclass, field
 from types import ModuleType
 
+from course.exercises.registry import TOPICS
+
 
 @dataclass(frozen=True)
 class Mistake:
@@ -33,27 +35,27 @@ class Other:
     answer: object
 
 
-def mistakes(exercise_id: str) -> list[Mistake]:
-    """The usual wrong answers to the exercise of this id, as "01.2"."""
-    answers: list[Mistake] = _lesson(exercise_id).MISTAKES[exercise_id]
+def mistakes(exercise: str) -> list[Mistake]:
+    """The usual wrong answers to the exercise of this name, as "scale-and-shift"."""
+    answers: list[Mistake] = _topic(exercise).MISTAKES[exercise]
     return answers
 
 
-def others(exercise_id: str) -> list[Other]:
-    """Right answers to the exercise of this id that are not the lesson's."""
-    answers: list[Other] = _lesson(exercise_id).OTHERS[exercise_id]
+def others(exercise: str) -> list[Other]:
+    """Right answers to the exercise of this name that are not the lesson's."""
+    answers: list[Other] = _topic(exercise).OTHERS[exercise]
     return answers
 
 
-def usual_mistake(exercise_id: str, kind: str) -> str:
+def usual_mistake(exercise: str, kind: str) -> str:
     """The name of the usual mistake of this kind (see `Judged`); of several that a check cannot
     tell apart, the names with "or" between. Empty for an answer of no kind, as a right one is, and
     for a mistake that is not usual."""
-    return " or ".join(each.name for each in mistakes(exercise_id) if kind and each.kind == kind)
+    return " or ".join(each.name for each in mistakes(exercise) if kind and each.kind == kind)
 
 
-def _lesson(exercise_id: str) -> ModuleType:
-    return importlib.import_module(f"{__name__}.lesson_{exercise_id[:2]}")
+def _topic(exercise: str) -> ModuleType:
+    return importlib.import_module(f"{__name__}.{TOPICS[exercise]}")
 
 
 def changed(solution: str, replace: dict[str, str]) -> str:

@@ -21,8 +21,8 @@ from course.lessons.statements import statement_of
 from course.progress_bar import show_until
 from course.triton_internals.jit_functions import is_gluon, plain_function
 from course.type_names import AnyValue, kind_of
+from course.verifying.text_slips import advice_on
 
-from .slips import advice_on
 from .worker import TARGET_IN_WORDS, Tried, Where, compile_answer, compile_seen, run_answer
 
 if TYPE_CHECKING:
@@ -70,25 +70,25 @@ def check_code(
         _check_form(exercise, answer)
         source = source_of(answer, kernels_as_text=True)
     except CourseError as error:
-        return Checked(exercise.id, "no answer", str(error))
-    if _is_stub(source, exercise.id):
-        return Checked(exercise.id, "to do")
+        return Checked(exercise.name, "no answer", str(error))
+    if _is_stub(source, exercise.name):
+        return Checked(exercise.name, "to do")
     tried = _try(exercise, source)
     if tried.judged.verdict in SLIPS_SHOW:
         tried = _with_advice(tried, source)
-    checked = Checked(exercise.id, *tried.judged, tried.notes)
+    checked = Checked(exercise.name, *tried.judged, tried.notes)
     if tried.where is None:
         return checked
     name = called or source.definitions[-1].name
-    note = f'See it step by step: check("{exercise.id}", {name}).replay()'
-    stepper = partial(_stepper, exercise.id, source, tried.where, tried.judged.reason)
+    note = f'See it step by step: check("{exercise.name}", {name}).replay()'
+    stepper = partial(_stepper, exercise.name, source, tried.where, tried.judged.reason)
     return replace(checked, notes=[*tried.notes, note], stepper=stepper)
 
 
-def _stepper(exercise_id: str, source: Source, where: Where, reason: str) -> "Replay":
+def _stepper(exercise_name: str, source: Source, where: Where, reason: str) -> "Replay":
     from .replay_answer import replay_answer  # it loads the widget
 
-    return replay_answer(exercise_id, source, where, reason)
+    return replay_answer(exercise_name, source, where, reason)
 
 
 def _with_advice(tried: Tried, source: Source) -> Tried:
@@ -122,9 +122,9 @@ def _form_of(answer: AnyValue) -> str:
     return f"{kind_of(answer)}{called}"
 
 
-def _is_stub(source: Source, exercise_id: str) -> bool:
+def _is_stub(source: Source, exercise_name: str) -> bool:
     """Whether nothing was added to the stub's functions but comments and blank lines."""
-    statement = statement_of(exercise_id)
+    statement = statement_of(exercise_name)
     if statement is None:
         return False
     stub = _functions(statement.stub)
@@ -147,15 +147,15 @@ def _try(exercise: CodeExercise | RegistrationExercise, source: Source) -> Tried
     if isinstance(exercise, RegistrationExercise):
         from .registration import try_registration
 
-        return _ran(_in_child(try_registration, exercise, "interpret", exercise.id, source))
+        return _ran(_in_child(try_registration, exercise, "interpret", exercise.name, source))
     compiling, running = _in_both_children(exercise, source)
     first, ran = compiling.value, _ran(running)
     # What raises in the interpreter may do so for what the compiler refuses in a later case.
     if first and first.judged.verdict == "right" and (ran.raised or not _objects(ran)):
-        compiling = _in_child(compile_answer, exercise, "compile", exercise.id, source)
+        compiling = _in_child(compile_answer, exercise, "compile", exercise.name, source)
     launches = running.value.launches if running.value else b""
     if compiling.value and compiling.value.untold and launches:
-        compiling = _in_child(compile_seen, exercise, "compile", exercise.id, source, launches)
+        compiling = _in_child(compile_seen, exercise, "compile", exercise.name, source, launches)
     if problem := _early_end(compiling, COMPILER):
         # What crashes before it launches anything crashes in both: then running it says more.
         return Tried(_early_end(running, "It") or problem, _printed(running))
@@ -172,7 +172,7 @@ def _try(exercise: CodeExercise | RegistrationExercise, source: Source) -> Tried
         return compiled
     if not MODE.gpu or isinstance(exercise, GluonExercise):  # which is launched nowhere
         return _without_gpu(exercise, compiled, ran)
-    launched = _ran(_in_child(run_answer, exercise, "launch", exercise.id, source))
+    launched = _ran(_in_child(run_answer, exercise, "launch", exercise.name, source))
     if launched.judged.verdict == "right":
         reason = f"{launched.judged.reason}, on this GPU."
         return Tried(launched.judged._replace(reason=reason), launched.notes)
@@ -183,7 +183,7 @@ def _try(exercise: CodeExercise | RegistrationExercise, source: Source) -> Tried
 def _in_both_children(exercise: CodeExercise, source: Source) -> tuple[Ended[Tried], Ended[Tried]]:
     """Compile an answer for its first case in one child, and run it on all in another, side by
     side."""
-    answer = exercise.id, source
+    answer = exercise.name, source
     with ThreadPoolExecutor(2) as children:
         both = [
             children.submit(lambda: _in_child(compile_answer, exercise, "compile", *answer, 1)),
@@ -194,7 +194,7 @@ def _in_both_children(exercise: CodeExercise, source: Source) -> tuple[Ended[Tri
                 lambda seconds: not wait(both, seconds).not_done,
                 lambda: sum(child.done() for child in both),
                 len(both),
-                f"Checking {exercise.id}, compiled and run on {len(exercise.cases)} cases",
+                f"Checking {exercise.name}, compiled and run on {len(exercise.cases)} cases",
             )
         except BaseException:  # an interrupted check waits for neither
             cancel("compile")

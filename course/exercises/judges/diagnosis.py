@@ -12,32 +12,32 @@ from .code import check_code
 def check_diagnosis(exercise: DiagnosisExercise, answer: object) -> Checked:
     """Judge a pair of a letter and code. Code that cures something else is not run."""
     if not isinstance(answer, tuple) or len(answer) != 2:
-        return Checked(exercise.id, "no answer", f"It must be {exercise.form}.")
+        return Checked(exercise.name, "no answer", f"It must be {exercise.form}.")
     letter, mended = answer
     if letter is None:
         return _without_a_cause(exercise, mended)
     verdict, why, kind = exercise.cause.judge(letter)
     if verdict != "right":
-        return Checked(exercise.id, verdict, f"The cause: {why}", kind and f"cause {kind}")
+        return Checked(exercise.name, verdict, f"The cause: {why}", kind and f"cause {kind}")
     checked = _mended(exercise, mended)
     return replace(checked, reason=f"The cause: {why}\n{checked.reason}".strip())
 
 
 def _without_a_cause(exercise: DiagnosisExercise, mended: AnyValue) -> Checked:
     if mended is None or check_code(exercise.mended, mended).verdict == "to do":
-        return Checked(exercise.id, "to do")
+        return Checked(exercise.name, "to do")
     letters = ", ".join(exercise.cause.why)
-    return Checked(exercise.id, "to do", f"Name the cause as well: one of {letters}.")
+    return Checked(exercise.name, "to do", f"Name the cause as well: one of {letters}.")
 
 
 def _mended(exercise: DiagnosisExercise, mended: AnyValue) -> Checked:
     """What is to be said of the code alone."""
     if mended is None:
-        return Checked(exercise.id, "to do", "Now write code that does without it.")
+        return Checked(exercise.name, "to do", "Now write code that does without it.")
     checked = check_code(exercise.mended, mended, called="answer")
     if checked.verdict == "to do":
         return replace(checked, reason="Now write code that does without it.")
     if checked.right and exercise.counted and (objection := exercise.counted(mended)):
         verdict, reason, kind = objection
-        return Checked(exercise.id, verdict, f"The values are right, but {reason}", kind)
+        return Checked(exercise.name, verdict, f"The values are right, but {reason}", kind)
     return checked

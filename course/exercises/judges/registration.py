@@ -33,9 +33,9 @@ def _prepare() -> None:
 
 
 @runs_in("interpret", prepare=_prepare)
-def try_registration(exercise_id: str, source: Source) -> Tried:
+def try_registration(exercise_name: str, source: Source) -> Tried:
     """Call the answer, and judge the operator that it returns."""
-    exercise = find(exercise_id)
+    exercise = find(exercise_name)
     assert isinstance(exercise, RegistrationExercise)
     return Tried(_judged(exercise, source.load()))
 

@@ -23,25 +23,25 @@ from .worker import Where, refuse_forks, with_longer_case
 STEPS_S = 10
 
 
-def replay_answer(exercise_id: str, source: Source, where: Where, reason: str) -> Replay:
+def replay_answer(exercise_name: str, source: Source, where: Where, reason: str) -> Replay:
     """The program that went wrong, to be stepped through, with the reason beside it."""
 
     def trace(programs: list[Program], _: Element | None) -> Recording:
-        return trace_answer(exercise_id, source, where, programs)
+        return trace_answer(exercise_name, source, where, programs)
 
     return Replay(trace, replace(trace([], None), notes=reason.splitlines()))
 
 
 @runs_in("interpret", timeout_s=4 * STEPS_S)
 def trace_answer(
-    exercise_id: str, source: Source, where: Where, programs: list[Program]
+    exercise_name: str, source: Source, where: Where, programs: list[Program]
 ) -> Recording:
     """The launch in which an answer goes wrong, recorded.
 
     programs: to be recorded instead of the one that does it.
     """
     refuse_forks()
-    exercise = code_exercise(exercise_id)
+    exercise = code_exercise(exercise_name)
     case = with_longer_case(exercise, where.reach)[where.case]
     kernels = tuple(text for text in source.definitions if text.text.startswith("@"))
     launch, opened, element = where.launch, where.program, None

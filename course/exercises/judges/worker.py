@@ -88,11 +88,11 @@ def refuse_forks() -> None:
 
 
 @runs_in("compile", prepare=_prepare)
-def compile_answer(exercise_id: str, source: Source, cases: int | None = None) -> Tried:
+def compile_answer(exercise_name: str, source: Source, cases: int | None = None) -> Tried:
     """Compile whatever the answer launches on the exercise's first `cases` cases (None: on all),
     for `TARGET`."""
     refuse_forks()
-    exercise = code_exercise(exercise_id)
+    exercise = code_exercise(exercise_name)
     function = exercise.function(source.load())
 
     def launch() -> None:
@@ -103,7 +103,7 @@ def compile_answer(exercise_id: str, source: Source, cases: int | None = None) -
 
 
 @runs_in("compile", prepare=_prepare)
-def compile_seen(exercise_id: str, source: Source, launches: bytes) -> Tried:
+def compile_seen(exercise_name: str, source: Source, launches: bytes) -> Tried:
     """Compile launches that the interpreter saw the answer make, for `TARGET`."""
     from .seen_launches import SeenLaunch  # a session does not load it
 
@@ -112,7 +112,7 @@ def compile_seen(exercise_id: str, source: Source, launches: bytes) -> Tried:
             source.load()  # a kernel that a function has made comes in its place
             each.compile()
 
-    return _compilation(code_exercise(exercise_id), source, launch)
+    return _compilation(code_exercise(exercise_name), source, launch)
 
 
 def _compilation(exercise: CodeExercise, source: Source, launch: Callable[[], None]) -> Tried:
@@ -139,10 +139,10 @@ def _compilation(exercise: CodeExercise, source: Source, launch: Callable[[], No
 
 
 @runs_in("interpret", prepare=_prepare)
-def run_answer(exercise_id: str, source: Source) -> Tried:
+def run_answer(exercise_name: str, source: Source) -> Tried:
     """Run the answer on the exercise's cases, up to the first wrong one."""
     refuse_forks()
-    exercise = code_exercise(exercise_id)
+    exercise = code_exercise(exercise_name)
     if isinstance(exercise, GluonExercise):
         from .simulated import simulated  # it loads the simulation
 

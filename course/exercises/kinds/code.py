@@ -19,7 +19,7 @@ TensorFunction = Callable[..., Tensor]
 class CodeExercise:
     """An answer that is run: on `cases`, against `reference` in float64, and compiled."""
 
-    id: str
+    name: str
     parameters: tuple[str, ...]
     """The names of the answer's parameters, as its stub has them."""
     reference: TensorFunction
@@ -141,7 +141,7 @@ class RegistrationExercise:
     """An answer that is a function of `parameters`: it registers `forward` as the operator `name`
     with a gradient that calls `backward`, and returns the operator."""
 
-    id: str
+    name: str
     forward: Callable[..., tuple[Tensor, Tensor]]
     """x [M, N], weight [N], eps -> out [M, N], rstd [M]."""
     backward: Callable[..., tuple[Tensor, Tensor]]

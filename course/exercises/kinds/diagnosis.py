@@ -11,9 +11,9 @@ from .code import CodeExercise
 from .values import ChoiceExercise
 
 
-def cause(exercise_id: str, right: str, **why: str) -> ChoiceExercise:
+def cause(exercise_name: str, right: str, **why: str) -> ChoiceExercise:
     """One of the reasons for a slow kernel, by the letters of the lesson's table."""
-    return ChoiceExercise(exercise_id, right=right, why=why)
+    return ChoiceExercise(exercise_name, right=right, why=why)
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class DiagnosisExercise:
 
     cause: ChoiceExercise
     mended: CodeExercise
-    """What the mended code must do. Its id is the exercise's."""
+    """What the mended code must do. Its name is the exercise's."""
     counted: Callable[[Kernel], Judged | None] | None = None
     """What counting says against mended code that is right, after "The values are right, but"; None
     if nothing. It is given the code, and never times it."""
@@ -30,8 +30,8 @@ class DiagnosisExercise:
     form: ClassVar[str] = "a letter and the fixed code, as in `answer = cause, fixed`"
 
     @property
-    def id(self) -> str:
-        return self.mended.id
+    def name(self) -> str:
+        return self.mended.name
 
     def check(self, answer: object) -> Checked:
         """What `check` returns for an answer."""

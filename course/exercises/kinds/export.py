@@ -61,7 +61,7 @@ class ExportCall:
 class ExportExercise(Question):
     """An answer that is a signature, a grid, or a list of signatures."""
 
-    id: str
+    name: str
     kernel: str
     """As "kernels/vector_add.py:add_kernel"."""
     asks: Literal["signature", "grid", "signatures"]

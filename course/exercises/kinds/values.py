@@ -19,7 +19,7 @@ T = TypeVar("T")
 class Question:
     """An exercise whose answer is no code: it is judged in this process."""
 
-    id: str
+    name: str
 
     def judge(self, answer: object) -> Judged:
         """The verdict of an answer."""
@@ -27,7 +27,7 @@ class Question:
 
     def check(self, answer: object) -> Checked:
         """What `check` returns for an answer."""
-        return Checked(self.id, *self.judge(answer))
+        return Checked(self.name, *self.judge(answer))
 
 
 def no_answer(must_be: str, answer: object) -> Judged:
@@ -76,7 +76,7 @@ SCALES: tuple[dict[str, float], ...] = (
 class NumberExercise(Question):
     """An answer that is a number in a unit."""
 
-    id: str
+    name: str
     right: float
     unit: str
     because: str
@@ -152,7 +152,7 @@ LETTER = re.compile(r"[\s(]*([a-z])\s*(?:$|[).:,;=-])")
 class ChoiceExercise(Question):
     """An answer that is one letter of those in the statement."""
 
-    id: str
+    name: str
     right: str
     why: dict[str, str]
     """letter -> what speaks for or against it"""
@@ -174,7 +174,7 @@ class ChoiceExercise(Question):
 class TextExercise(Question):
     """An answer that is a word or a line."""
 
-    id: str
+    name: str
     accepts: tuple[str, ...]
     """The right texts. What does not count: spaces, commas, semicolons, "and", quotes at both ends,
     a full stop and capitals."""
@@ -205,7 +205,7 @@ def _plain(text: str) -> str:
 class NamesExercise(Question):
     """An answer that is a text with several names, or a list of them."""
 
-    id: str
+    name: str
     right: tuple[str, ...]
     because: str
     """Said to a right answer."""

@@ -1,0 +1,537 @@
+"""The usual mistakes on the topic "flash attention", and other right answers."""
+
+from . import Mistake, Other
+
+HIDE = '    scores = tl.where(cols[None, :] < n_keys, scores, -float("inf"))\n'
+SAFE = '        base = tl.where(new_m == -float("inf"), 0.0, new_m)\n'
+DIVISOR = "    total = tl.where(total == 0.0, 1.0, total)\n"
+LAST = "        last = rows[:, None] + n_keys - n_queries\n"
+
+MISTAKES = {
+    "one-tile": [
+        Mistake("padding gets e^0", {HIDE: ""}, "wrong",
+            "comes out if keys that are not there count with a score of 0", "slip 1",
+            means="They think that a zero key does no harm; its score is 0, and e^0 is 1 in the "
+            "sum."),
+        Mistake("no scale", {" * scale  # [BLOCK_M, BLOCK_N]": ""}, "wrong",
+            "comes out if the scores are not scaled", "slip 2",
+            means="They think that the scale cancels in the division; it is inside the exponent."),
+        Mistake("padding's score 0", {'-float("inf")': "0.0"}, "wrong",
+            "comes out if keys that are not there count with a score of 0", "slip 1",
+            means="They neutralise the padding with 0, as in a sum; in the exponent only -inf "
+            "gives 0."),
+        *(
+            Mistake(f"{number} for -inf", {'-float("inf")': number}, "wrong",
+                "comes out if a finite number stands in for the -inf", "slip 4",
+                means="They take a number for minus infinity; with real scores below it, the "
+                "padding wins.")
+            for number in ("-100.0", "-1e4", "-1e9")
+        ),
+        Mistake("powers masked, and not scores", {
+            HIDE: "",
+            "    out = tl.dot":
+            "    power = tl.where(cols[None, :] < n_keys, power, 0.0)\n"
+            "    out = tl.dot",
+        }, "wrong", "got nan", "wrong in case 4",
+            means="They mask after exp; by then the padding has taken part in the maximum, and "
+            "all real powers may be 0."),
+        Mistake("never divided", {" / tl.sum(power, axis=1)[:, None]": ""}, "wrong",
+            "comes out if nothing is divided by the sum of the powers", "slip 3",
+            means="They stop at the weighted sum; softmax divides by the sum of the powers."),
+        Mistake("sums in float16", {"tl.sum(power,": "tl.sum(power.to(tl.float16),"},
+            "wrong", "computes in float16", "16 bits",
+            means="They take the permission for the powers to cover their sum; a sum in float16 "
+            "loses digits."),
+        Mistake("a dot's sums in float16", {
+            "tl.float16), v)": "tl.float16), v, out_dtype=tl.float16)",
+        }, "wrong", "leave out out_dtype", "float16 sums",
+            means="They think that a float16 result needs a float16 dot; it adds up in float32 "
+            "and rounds at the store."),
+        Mistake("operands in float32", {
+            "tl.dot(q, tl.trans(k))": "tl.dot(q.to(tl.float32), tl.trans(k.to(tl.float32)))",
+        }, "wrong", "operands in float32", "float32 operands",
+            means="They think that only float32 operands give float32 sums; the dot adds up in "
+            "float32 in any case, and float16 is twice as fast."),
+        Mistake("folded along the queries", {
+            "tl.sum(power, axis=1)[:, None]": "tl.sum(power, axis=1)[None, :]",
+        }, "does not compile", "write [:, None] for [None, :]",
+            "cannot incompatible dimensions at index and",
+            means="They spread the row sums along the columns; there is one for each query, so "
+            "it stands up."),
+        Mistake("no maximum", {" - tl.max(scores, axis=1)[:, None]": ""}, "wrong", "far apart",
+            "wrong in case 2",
+            means="They think that the maximum is a detail; without it exp overflows at large "
+            "scores."),
+        Mistake("the dot in float32", {"power.to(tl.float16)": "power"},
+            "does not compile", "tl.dot", "both operands must be same got and",
+            means="They leave the powers in float32; both operands of a dot have one type, and v "
+            "is float16."),
+        Mistake("keys not turned", {"tl.trans(k)": "k"},
+            "does not compile", "multiplies [M, K] by [K, N]",
+            "input and other must have equal reduction dimensions",
+            means="They multiply q by k as it lies; scores need each query with each key, so k "
+            "is turned."),
+        Mistake("every row the first", {
+            "out_ptr + rows[:, None] * D": "out_ptr + 0 * rows[:, None]",
+        }, "race", "wrote different values", "race lanes in case 1",
+            means="They forget the row in the output's address, so all queries write to one "
+            "place."),
+    ],
+    "attention-loop": [
+        Mistake("the accumulator not rescaled", {"acc * rescale[:, None] + ": "acc + "},
+            "wrong", "comes out if acc keeps its old unit: it is not multiplied", "slip 1",
+            means="They rescale the sum and forget that the accumulator was built with the same "
+            "old maximum."),
+        Mistake("the total not rescaled", {"total * rescale + ": "total + "}, "wrong",
+            "comes out if total keeps its old unit: it is not multiplied", "slip 2",
+            means="They rescale the accumulator and forget that the total was built with the "
+            "same old maximum."),
+        Mistake("divided in every turn", {
+            "        m = new_m\n":
+            "        acc = acc / total[:, None]\n"
+            "        m = new_m\n",
+        }, "wrong", "At [0, 0]", "wrong in case 1",
+            means="They normalize as they go; the total is only known at the end, and the "
+            "division belongs there."),
+        Mistake("the wrong way round", {"tl.exp(m - new_m)": "tl.exp(new_m - m)"},
+            "wrong", "At [0, 0]", "wrong in case 1",
+            means="They turn the difference round: the factor brings old sums down to the new "
+            "maximum, never up."),
+        Mistake("the maximum of the tile alone", {
+            "tl.maximum(m, tl.max(scores, axis=1))": "tl.max(scores, axis=1)",
+        }, "wrong", "far apart", "wrong in case 2",
+            means="They let each tile have its own maximum; the sums of all tiles need a common "
+            "one."),
+        Mistake("the maximum not kept", {"        m = new_m\n": ""}, "wrong", "At [0, 0]",
+            "wrong in case 1",
+            means="They compute the new maximum and forget it; the next turn rescales from -inf "
+            "once more."),
+        Mistake("kept too early", {
+            "        rescale = tl.exp(m - new_m)\n":
+            "        m = new_m\n"
+            "        rescale = tl.exp(m - new_m)\n",
+        }, "wrong", "comes out if rescale is 1 all the time: m is overwritten", "slip 3",
+            means="They overwrite the old maximum before it is used: the rescaling factor is "
+            "then always 1."),
+        *(
+            Mistake(f"{number} for -inf in the scores", {
+                'scores, -float("inf")': f"scores, {number}",
+            }, "wrong", "near the minimum", "wrong in case 5",
+                means="They take a number for minus infinity; with real scores below it, the "
+                "padding wins.")
+            for number in ("-100.0", "-1e4", "-1e9")
+        ),
+        Mistake("a floor under the maximum", {
+            "tl.maximum(m, tl.max(scores, axis=1))":
+            "tl.maximum(tl.maximum(m, -1e4), tl.max(scores, axis=1))",
+        }, "wrong", "near the minimum", "wrong in case 5",
+            means="They avoid -inf with a floor; with scores below it all powers are 0, and so "
+            "is their sum."),
+        Mistake("the old accumulator lost", {"acc * rescale[:, None] + tl.dot": "tl.dot"},
+            "wrong", "comes out if acc holds the last tile alone", "slip 4",
+            means="They store the newest tile's product; the earlier tiles are part of the "
+            "result."),
+    ],
+    "log-sum-exp": [
+        Mistake("in powers of two", {
+            "m * 0.6931471805599453 + tl.log(total)": "m + tl.log2(total)",
+        }, "wrong", "comes out if the result is in powers of two: times ln 2 is", "slip 1",
+            means="They stay in powers of two to the end; the answer is asked for in natural "
+            "logarithms."),
+        Mistake("the maximum in powers of two", {"m * 0.6931471805599453": "m"}, "wrong",
+            "comes out if m is in powers of two, and the rest is not", "slip 2",
+            means="They convert the total and forget that the maximum is in powers of two as "
+            "well."),
+        Mistake("the total in powers of two", {"tl.log(total)": "tl.log2(total)"},
+            "wrong", "comes out if the logarithm of total is in powers of two", "slip 3",
+            means="They take the logarithm to base two; the answer is in natural ones."),
+        Mistake("divided by ln 2", {"m * 0.6931471805599453": "m / 0.6931471805599453"},
+            "wrong", "comes out if m is divided by ln 2, and not multiplied", "slip 4",
+            means="They convert the wrong way: from powers of two to those of e one multiplies "
+            "by ln 2."),
+        Mistake("the total alone", {"m * 0.6931471805599453 + ": ""}, "wrong",
+            "comes out if m is left out", "slip 5",
+            means="They forget that the total was scaled by the maximum, which must be added "
+            "back."),
+        Mistake("powers of e in the loop", {"tl.sum(tl.exp2(": "tl.sum(tl.exp("}, "wrong", "At [0]",
+            "wrong in case 1",
+            means="They mix bases: scores scaled by log2(e) go into exp2."),
+        Mistake("the total not rescaled", {"total * tl.exp2(m - new_m)": "total"}, "wrong", "At [",
+            "wrong in case 1",
+            means="They forget that the total was built with the old maximum."),
+        Mistake("-1e4 for -inf in the scores", {'scores, -float("inf")': "scores, -1e4"},
+            "wrong", "near the minimum", "wrong in case 4",
+            means="They know -1e4 from float16 code; these scores are float32, and may lie below "
+            "it."),
+        Mistake("a floor under the maximum", {
+            "tl.maximum(m, tl.max(scores, axis=1))":
+            "tl.maximum(tl.maximum(m, -1e4), tl.max(scores, axis=1))",
+        }, "wrong", "near the minimum", "wrong in case 4",
+            means="They avoid -inf with a floor; with scores below it all powers are 0, and the "
+            "logarithm is -inf."),
+        Mistake("no mask on the store", {"lse, mask=rows < n_queries": "lse"},
+            "writes outside", "outside lse_ptr", "writes outside lse_ptr 37 in case 1",
+            means="They think that queries which were masked at the load are not stored."),
+    ],
+    "tiles-left": [
+        Mistake("all", 2048, "wrong", "above the staircase are skipped", "slip 1",
+            means="They count every tile; those above the staircase see no key, and are skipped."),
+        Mistake("half", 1024, "wrong", "half of all", "slip 2",
+            means="They halve the tiles; those on the staircase are computed whole, and masked."),
+        Mistake("whole ones", 992, "wrong", "whole tiles alone", "slip 3",
+            means="They leave out the tiles on the staircase; these are masked, and still "
+            "computed."),
+        Mistake("masked ones", 64, "wrong", "masked tiles alone", "slip 4",
+            means="They count the masked tiles alone; the whole ones below them are computed too."),
+        Mistake("square tiles", 528, "wrong", "64 keys wide", "slip 6",
+            means="They take tiles for square; they are 128 queries high and 64 keys wide."),
+    ],
+    "causal-attention": [
+        Mistake("off by one", {"cols[None, :] <= rows": "cols[None, :] < rows"},
+            "wrong", "comes out if each query sees one key too few: the last one", "slip 1",
+            means="They keep each query from its own position; causal includes it."),
+        Mistake("one too many", {
+            "rows[:, None] + n_keys - n_queries": "rows[:, None] + n_keys - n_queries + 1",
+        }, "wrong", "At [0, 0]", "wrong in case 1",
+            means="They let a query see the next key, which is the one it must not know."),
+        Mistake("top left", {
+            "rows[:, None] + n_keys - n_queries": "rows[:, None]",
+            "last_row + n_keys - n_queries + 1": "last_row + 1",
+        }, "wrong", "comes out if the mask begins at the top left: query i sees", "slip 2",
+            means="They align the mask at the first query and key; with different lengths it "
+            "ends at the last of both."),
+        Mistake("NaN for a row without a key", {SAFE: ""}, "wrong", "got nan",
+            "wrong in case 5",
+            means="They forget queries that see no key: their maximum is -inf, and -inf - -inf "
+            "is NaN."),
+        Mistake("0 where a maximum is below it", {
+            SAFE: "        base = tl.maximum(new_m, 0.0)\n",
+        }, "wrong", "At [32, 0]", "wrong in case 7",
+            means="They guard against -inf by a maximum with 0; low scores then have powers that "
+            "round to 0."),
+        Mistake("0 over 0", {DIVISOR: ""}, "wrong",
+            "comes out if 0 is divided by 0, which is NaN, for queries that see no key", "slip 3",
+            means="They forget queries that see no key: their total is 0, and 0 / 0 is NaN."),
+        Mistake("no tile skipped", {
+            "    end = tl.minimum(last_row + n_keys - n_queries + 1, n_keys)\n": "",
+        }, "wrong", "bytes where", "bytes",
+            means="They mask and still read: the bytes of a tile that nobody sees are what "
+            "causal attention saves."),
+        Mistake("the end by the first query", {"first_row + BLOCK_M - 1": "first_row"},
+            "wrong", "At [", "wrong in case 3",
+            means="They end where the program's first query ends; its last one sees furthest."),
+        Mistake("the last key left out", {"n_queries + 1, n_keys": "n_queries, n_keys"},
+            "wrong", "At [", "wrong in case 3",
+            means="They take the last key's number for the loop's end; an end is one past it."),
+        Mistake("transposed", {"cols[None, :] <= rows[:, None]": "rows[:, None] <= cols[None, :]"},
+            "wrong", "At [0, 0]", "wrong in case 1",
+            means="They turn the comparison round, and mask the past in place of the future."),
+    ],
+    "grouped-heads": [
+        Mistake("the remainder", {"head // (n_heads // n_key_heads)": "head % n_key_heads"},
+            "wrong", "comes out if head h takes key head h % n_key_heads", "slip 1",
+            means="They deal key heads out in turn; a key head serves neighboring query heads, "
+            "so it is a division."),
+        Mistake("divided by the key heads", {
+            "head // (n_heads // n_key_heads)": "head // n_key_heads",
+        }, "reads outside", "outside k_ptr", "reads outside k_ptr 2880 in case 1",
+            means="They divide by the number of key heads; it is by how many query heads share "
+            "one."),
+        Mistake("no grouping", {"head // (n_heads // n_key_heads)": "head"},
+            "reads outside", "outside k_ptr", "reads outside k_ptr 2880 in case 1",
+            means="They take one key head a query head; there are fewer of them."),
+        Mistake("the stride of q for k", {"key_head * stride_kh": "key_head * stride_qh"},
+            "wrong", "At [3, 0, 0]", "wrong in case 1",
+            means="They use one stride for all; k's heads may lie at another distance."),
+        Mistake("the stride of k for v", {"key_head * stride_vh": "key_head * stride_kh"},
+            "wrong", "comes out if v is read with the stride of k", "slip 6",
+            means="They assume that k and v lie alike; each tensor has strides of its own."),
+        Mistake("queries as if heads lay side by side", {
+            "head * stride_qh": "head * n_queries * D",
+        }, "wrong", "comes out if the queries of head h are read from h * n_queries * D on",
+            "slip 5",
+            means="They know where a contiguous tensor's heads begin; q has a stride of its own."),
+        Mistake("the queries stay", {"    q_ptr += head * stride_qh\n": ""},
+            "wrong", "comes out if every head takes the queries of the first", "slip 4",
+            means="They move keys and values and forget that each program has its own queries."),
+        Mistake("the values stay", {"    v_ptr += key_head * stride_vh\n": ""},
+            "wrong", "comes out if k moves on from head to head, and v does not", "slip 3",
+            means="They move the keys and forget the values, which belong to the same head."),
+        Mistake("-1e4 for -inf in the scores", {'scale, -float("inf")': "scale, -1e4"},
+            "wrong", "near the minimum", "wrong in case 4",
+            means="They know -1e4 from float16 code; these scores are float32, and may lie below "
+            "it."),
+        Mistake("always the first key head", {"head // (n_heads // n_key_heads)": "0 * head"},
+            "wrong", "comes out if every head takes the first key head", "slip 2",
+            means="They know multi-query attention, with one key head for all; here there are "
+            "several."),
+    ],
+    "attention-registers": [
+        Mistake("one of the two", 64, "wrong", "one of the two", "slip 1",
+            means="They count one tile; accumulator and scores are alive at the same time."),
+        Mistake("4 warps", 256, "wrong", "with 4 warps", "slip 2",
+            means="They count with the usual 4 warps; 8 share the tile here."),
+        Mistake("by warps", 4096, "wrong", "32 threads", "slip 4",
+            means="They divide by warps; registers belong to threads, 32 in a warp."),
+        Mistake("in 16 bits", 32, "wrong", "both are float32", "slip 5",
+            means="They count two numbers to a register; both tiles are float32."),
+    ],
+    "sliding-window": [
+        Mistake("no tile skipped on the left", {
+            "    first = tl.maximum(sees - window + 1, 0) // BLOCK_N * BLOCK_N\n": "",
+        }, "wrong", "bytes where", "bytes",
+            means="They mask the left edge and still read its tiles; a window saves bytes on "
+            "both sides."),
+        Mistake("no tile skipped on the right", {
+            "    end = tl.minimum(sees + BLOCK_M, n_keys)\n": "",
+        }, "wrong", "bytes where", "bytes",
+            means="They mask the right edge and still read its tiles; a window saves bytes on "
+            "both sides."),
+        Mistake("begun by the last query", {"sees - window + 1": "sees + BLOCK_M - window"},
+            "wrong", "At [", "wrong in case 1",
+            means="They begin where the program's last query begins; its first one looks further "
+            "back."),
+        Mistake("a window one too wide", {"> last - window": ">= last - window"}, "wrong",
+            "comes out if the window is one key too wide", "slip 1",
+            means="They count both ends; the window holds `window` keys, with the query's own."),
+        Mistake("a window one too narrow", {"> last - window": "> last - window + 1"},
+            "wrong", "comes out if the window is one key too narrow", "slip 2",
+            means="They leave out both ends; the window holds `window` keys, with the query's "
+            "own."),
+        Mistake("no left edge", {" & (cols[None, :] > last - window)": ""}, "wrong", "At [",
+            "wrong in case 1",
+            means="They write a causal mask; a window forgets old keys too."),
+        Mistake("no right edge", {"(cols[None, :] <= last) & ": ""}, "wrong", "At [",
+            "wrong in case 1",
+            means="They limit the past and forget that the future is hidden as well."),
+        Mistake("from key -1 on", {"tl.maximum(sees - window + 1, 0)": "(sees - window + 1)"},
+            "reads outside", "outside k_ptr", "reads outside k_ptr -2048 in case 4",
+            means="They forget that the window of the first queries begins before the first key."),
+        Mistake("top left", {
+            "first_row + n_keys - n_queries": "first_row",
+            "rows[:, None] + n_keys - n_queries": "rows[:, None]",
+        }, "wrong", "At [", "wrong in case 1",
+            means="They align the mask at the first query and key; with different lengths it "
+            "ends at the last of both."),
+    ],
+    "scale-in-the-exponent": [
+        Mistake("powers of e with scale2", {"tl.exp2(scores * scale2": "tl.exp(scores * scale2",
+            "tl.exp2(m - new_m)": "tl.exp(m - new_m)"}, "wrong",
+            "comes out if scale2 is taken for powers of e", "slip 2",
+            means="They fold log2(e) into the scale and keep tl.exp, which multiplies by it once "
+            "more."),
+        Mistake("no scale", {"axis=1) * scale2": "axis=1)", "scores * scale2": "scores"}, "wrong",
+            "comes out if the scores are not scaled", "slip 1",
+            means="They change exp to exp2 and lose the scale on the way."),
+        Mistake("the maximum not scaled", {"axis=1) * scale2": "axis=1)"}, "wrong", "At [",
+            "wrong in case 1",
+            means="They subtract a maximum in units of the dot from scores in powers of two."),
+        Mistake("rescaled in powers of e", {"tl.exp2(m - new_m)": "tl.exp(m - new_m)"}, "wrong",
+            "At [", "wrong in case 1",
+            means="They mix bases: m counts in powers of two, so the factor does as well."),
+        Mistake("nothing rescaled", {"tl.exp2(m - new_m)": "tl.exp2(new_m - new_m)"}, "wrong",
+            "comes out if acc keeps its old unit: rescale is 1 all the time", "slip 3",
+            means="They take the new maximum on both sides, so the factor is always 1."),
+        Mistake("rescaled twice over", {
+            "tl.exp2(m - new_m)": "tl.exp2((m - new_m) * scale2)",
+        }, "wrong", "At [", "wrong in case 1",
+            means="They scale the difference of two maxima that are scaled already."),
+        Mistake("scaled before the maximum", {
+            "        new_m = tl.maximum(m, tl.max(scores, axis=1) * scale2)\n"
+            "        power = tl.exp2(scores * scale2 - new_m[:, None])\n":
+            "        scores = scores * scale2\n"
+            "        new_m = tl.maximum(m, tl.max(scores, axis=1))\n"
+            "        power = tl.exp2(scores - new_m[:, None])\n",
+        }, "wrong", "maximum of scores that were scaled", "scaled maximum",
+            means="They scale the tile first, as without powers of two; then no multiply-add can "
+            "take the product in."),
+        Mistake("as before", {
+            "        new_m = tl.maximum(m, tl.max(scores, axis=1) * scale2)\n"
+            "        power = tl.exp2(scores * scale2 - new_m[:, None])\n"
+            "        rescale = tl.exp2(m - new_m)\n":
+            "        new_m = tl.maximum(m, tl.max(scores, axis=1) * scale)\n"
+            "        power = tl.exp(scores * scale - new_m[:, None])\n"
+            "        rescale = tl.exp(m - new_m)\n",
+        }, "wrong", "take tl.exp2", "exp",
+            means="They give the right result in powers of e, at six instructions per score."),
+        Mistake("log2(e) for each score", {
+            "        power = tl.exp2(scores * scale2 - new_m[:, None])\n":
+            "        power = tl.exp2(scores * scale * 1.4426950408889634 - new_m[:, None])\n",
+        }, "wrong", "more than once", "products",
+            means="They multiply each score by both factors, which belong into one number before "
+            "the loop."),
+    ],
+    "bias-by-distance": [
+        Mistake("before the scale", {
+            "scores * (scale * log2e) - distance * (slope * log2e)":
+            "(scores - distance * slope) * (scale * log2e)",
+        }, "wrong", "comes out if the bias is added before the scale", "slip 1",
+            means="They add to what the dot gives and scale both; the bias comes after the scale."),
+        Mistake("in powers of e", {"distance * (slope * log2e)": "distance * slope"}, "wrong",
+            "comes out if the bias is not brought into powers of two", "slip 2",
+            means="They bring the scores into powers of two and forget the bias."),
+        Mistake("added", {"log2e) - distance": "log2e) + distance"}, "wrong",
+            "comes out if near keys lose", "slip 3",
+            means="They add the distance; far keys must lose."),
+        Mistake("from the top left", {" + n_keys - n_queries - cols": " - cols"}, "wrong",
+            "comes out if the distance is counted from key i", "slip 4",
+            means="They count from the first query and key; with different lengths the last query "
+            "stands at the last key."),
+        Mistake("a distance with a sign", {
+            "tl.abs(rows[:, None] + n_keys - n_queries - cols[None, :])":
+            "rows[:, None] + n_keys - n_queries - cols[None, :]",
+        }, "wrong", "comes out if the distance has a sign", "slip 5",
+            means="They think of a causal mask, under which no key comes after the query."),
+        Mistake("no bias", {" - distance * (slope * log2e)": ""}, "wrong",
+            "comes out if no bias is subtracted", "slip 6",
+            means="They scale and forget the bias."),
+    ],
+    "split-the-keys": [
+        Mistake("the maximum alone", {"m + tl.log(total)": "m"}, "wrong",
+            "comes out if a part counts by its maximum", "slip 3",
+            means="They store the maximum for the log-sum-exp; the number of keys near it counts "
+            "as well."),
+        Mistake("the total alone", {"m + tl.log(total)": "tl.log(total)"}, "wrong",
+            "comes out if a part counts by its total", "slip 4",
+            means="They forget that the total was made smaller by the part's own maximum."),
+        Mistake("a mean", {
+            "    weight = tl.exp(lse - tl.max(lse, axis=0))\n":
+            "    weight = tl.where(numbers < n_parts, 1.0, 0.0)\n",
+        }, "wrong", "comes out if all parts count alike", "slip 1",
+            means="They take the mean of the parts; a part with larger scores counts more."),
+        Mistake("weighed by the logarithm", {
+            "    weight = tl.exp(lse - tl.max(lse, axis=0))\n":
+            "    weight = tl.where(numbers < n_parts, lse, 0.0)\n",
+        }, "wrong", "comes out if parts are weighed by their log-sum-exp", "slip 2",
+            means="They weigh by the logarithm of what counts."),
+        Mistake("never divided", {" / tl.sum(weight, axis=0)": ""}, "wrong",
+            "comes out if the weighted parts are added up, and not divided", "slip 5",
+            means="They add up weighted parts; the weights do not sum to 1 yet."),
+        Mistake("no maximum in the merge", {"tl.exp(lse - tl.max(lse, axis=0))": "tl.exp(lse)"},
+            "wrong", "far apart", "wrong in case 5",
+            means="They think that a log-sum-exp is small; exp of it overflows as exp of a score "
+            "does."),
+    ],
+}  # fmt: skip
+
+OTHERS = {
+    "one-tile": [
+        Other("shares before the second dot", {
+            "    out = tl.dot(power.to(tl.float16), v) / tl.sum(power, axis=1)[:, None]":
+            "    shares = power / tl.sum(power, axis=1)[:, None]\n"
+            "    out = tl.dot(shares.to(tl.float16), v)",
+        }),
+        Other("a number below all scores", {'-float("inf")': "-1e30"}),
+        Other("in powers of two", {
+            " * scale  #": " * scale * 1.4426950408889634  #",
+            "tl.exp(": "tl.exp2(",
+        }),
+    ],
+    "attention-loop": [
+        Other("the accumulator in the dot", {
+            "acc * rescale[:, None] + tl.dot(power.to(tl.float16), v)":
+            "tl.dot(power.to(tl.float16), v, acc * rescale[:, None])",
+        }),
+        Other("divided by the way, and multiplied back", {
+            "        total = total * rescale + tl.sum(power, axis=1)\n"
+            "        acc = acc * rescale[:, None] + tl.dot(power.to(tl.float16), v)\n":
+            "        old = total * rescale\n"
+            "        total = old + tl.sum(power, axis=1)\n"
+            "        acc = (acc * old[:, None] + tl.dot(power.to(tl.float16), v)) / total[:, "
+            "None]\n",
+            "    out = acc / total[:, None]": "    out = acc",
+        }),
+        Other("in powers of two", {
+            "tl.exp(scores - new_m[:, None])":
+            "tl.exp2((scores - new_m[:, None]) * 1.4426950408889634)",
+        }),
+    ],
+    "log-sum-exp": [
+        Other("both in powers of two", {
+            "m * 0.6931471805599453 + tl.log(total)": "(m + tl.log2(total)) * 0.6931471805599453",
+        }),
+        Other("divided by log2(e)", {"m * 0.6931471805599453": "m / 1.4426950408889634"}),
+    ],
+    "tiles-left": [Other("as a float", 1056.0), Other("all but those above", 2048 - 992)],
+    "causal-attention": [
+        Other("a masked sum", {
+            SAFE: "        base = tl.maximum(new_m, -1e30)\n",
+            DIVISOR: "    total = tl.maximum(total, 1e-30)\n",
+        }),
+        Other("the last row there is", {
+            "first_row + BLOCK_M - 1": "tl.minimum(first_row + BLOCK_M, n_queries) - 1",
+            "tl.minimum(last_row + n_keys - n_queries + 1, n_keys)":
+            "tl.maximum(last_row + n_keys - n_queries + 1, 0)",
+        }),
+        Other("the difference of the lengths first", {
+            "<= rows[:, None] + n_keys - n_queries": "- (n_keys - n_queries) <= rows[:, None]",
+        }),
+    ],
+    "grouped-heads": [
+        Other("multiplied first", {
+            "head // (n_heads // n_key_heads)": "head * n_key_heads // n_heads",
+        }),
+        Other("in 64 bits", {
+            "    key_head = head // (n_heads // n_key_heads)\n":
+            "    head = head.to(tl.int64)\n"
+            "    key_head = head // (n_heads // n_key_heads)\n",
+        }),
+    ],
+    "attention-registers": [
+        Other("a whole number", 128), Other("as computed", 2 * 128 * 128 / 256),
+    ],
+    "sliding-window": [
+        Other("from the very key on", {
+            "tl.maximum(sees - window + 1, 0) // BLOCK_N * BLOCK_N":
+            "tl.maximum(sees - window + 1, 0)",
+        }),
+        Other("by the distance", {
+            "(cols[None, :] <= last) & (cols[None, :] > last - window)":
+            "(last - cols[None, :] >= 0) & (last - cols[None, :] < window)",
+        }),
+    ],
+    "scale-in-the-exponent": [
+        Other("two factors in one", {"scores * scale2 - new_m": "scale2 * scores - new_m"}),
+        Other("the maximum in units of the dot", {
+            "        new_m = tl.maximum(m, tl.max(scores, axis=1) * scale2)\n"
+            "        power = tl.exp2(scores * scale2 - new_m[:, None])\n"
+            "        rescale = tl.exp2(m - new_m)\n":
+            "        new_m = tl.maximum(m, tl.max(scores, axis=1))\n"
+            "        power = tl.exp2(scores * scale2 - (new_m * scale2)[:, None])\n"
+            "        rescale = tl.exp2((m - new_m) * scale2)\n",
+        }),
+        Other("the difference scaled", {
+            "        new_m = tl.maximum(m, tl.max(scores, axis=1) * scale2)\n"
+            "        power = tl.exp2(scores * scale2 - new_m[:, None])\n"
+            "        rescale = tl.exp2(m - new_m)\n":
+            "        new_m = tl.maximum(m, tl.max(scores, axis=1))\n"
+            "        power = tl.exp2((scores - new_m[:, None]) * scale2)\n"
+            "        rescale = tl.exp2((m - new_m) * scale2)\n",
+        }),
+    ],
+    "bias-by-distance": [
+        Other("by a maximum", {
+            "tl.abs(rows[:, None] + n_keys - n_queries - cols[None, :])":
+            "rows[:, None] + n_keys - n_queries - cols[None, :]",
+            "        scores = scores * (scale":
+            "        distance = tl.maximum(distance, -distance)\n"
+            "        scores = scores * (scale",
+        }),
+        Other("both brought into powers of two at the end", {
+            "scores * (scale * log2e) - distance * (slope * log2e)":
+            "(scores * scale - distance * slope) * log2e",
+        }),
+    ],
+    "split-the-keys": [
+        Other("in powers of two", {
+            "tl.store(lse_ptr + part, m + tl.log(total))":
+            "tl.store(lse_ptr + part, m * 1.4426950408889634 + tl.log2(total))",
+            "tl.exp(lse - tl.max": "tl.exp2(lse - tl.max",
+        }),
+        Other("shares first", {
+            "    out = tl.sum(weight[:, None] * parts, axis=0) / tl.sum(weight, axis=0)\n":
+            "    weight = weight / tl.sum(weight, axis=0)\n"
+            "    out = tl.sum(weight[:, None] * parts, axis=0)\n",
+        }),
+    ],
+}  # fmt: skip

@@ -1,0 +1,231 @@
+"""The usual mistakes on the topic "hopper", and other right answers."""
+
+from . import Mistake, Other
+
+FOUR = "gl.BlockedLayout([4], [32], [4], [0])"
+PHASE = "phase = (i // SLOTS) & 1\n        # to here"
+READ = "total += buffers.index(slot).load(layout).to(gl.float32)\n        fence_async_shared()\n"
+GIVEN_BACK = "        mbarrier.arrive(empty.index(slot), count=1)\n"
+WAITED = "        acc = warpgroup_mma_wait(0, deps=[acc])\n"
+CONSUMED = (
+    "        mbarrier.wait(full.index(slot), phase)\n"
+    "        total += buffers.index(slot).load(layout).to(gl.float32)\n"
+)
+
+SCORES = "        s = warpgroup_mma_wait(1, deps=[s])\n        give_back(empty, 2 * i)\n"
+OUTPUT = "        acc = warpgroup_mma_wait(0, deps=[acc])\n        give_back(empty, 2 * i - 1)\n"
+RESCALED = "        # to here\n        acc = acc * alpha[:, None]\n"
+
+MISTAKES = {
+    "layout-for-wide-loads": [
+        Mistake("one element per thread", {FOUR: "gl.BlockedLayout([1], [32], [4], [0])"},
+            "wrong", "no load of the compiled kernel moves 16 bytes", "narrow loads",
+            means="They take the run of a warp for what a thread loads; a thread loads its own "
+            "neighbors, and here it has none."),
+        Mistake("two elements per thread", {FOUR: "gl.BlockedLayout([2], [32], [4], [0])"},
+            "wrong", "no load of the compiled kernel moves 16 bytes", "narrow loads",
+            means="They count two bytes per element; a float32 has four."),
+        Mistake("warps of another number", {FOUR: "gl.BlockedLayout([4], [32], [8], [0])"},
+            "does not compile", "its warps must multiply to those that run it",
+            "result has an invalid layout threadsperwarp warpspercta order",
+            means="They change the number of warps with the layout; it is the launch that says "
+            "how many warps there are."),
+        Mistake("no constant", {"layout: gl.constexpr = " + FOUR: "layout = " + FOUR},
+            "does not compile", "A BlockedLayout must be a constant",
+            "cannot convert of type to tensor",
+            means="They leave out gl.constexpr; a layout decides what is compiled, so the compiler "
+            "has to know it."),
+    ],
+    "phase-of-a-round": [
+        Mistake("the parity of the tile", {PHASE: "phase = i & 1\n        # to here"},
+            "hazard", "An early read", "early read",
+            means="They let the phase change with each tile; a barrier belongs to a buffer, and "
+            "ends a phase once per round."),
+        Mistake("the round itself", {PHASE: "phase = i // SLOTS\n        # to here"},
+            "hazard", "a phase is 0 or 1, so take & 1", "no such phase",
+            means="They number the phases on and on; the hardware keeps one bit of the number."),
+        Mistake("the other parity", {PHASE: "phase = ((i // SLOTS) & 1) ^ 1\n        # to here"},
+            "hazard", "An early read", "early read",
+            means="They take the producer's phase; whoever waits for data waits for the phase that "
+            "the data end."),
+        Mistake("the buffer's number", {PHASE: "phase = slot & 1\n        # to here"},
+            "hazard", "An early read", "early read",
+            means="They mix up the buffer and the round."),
+    ],
+    "consumer-of-a-ring": [
+        Mistake("no arrival", {READ + GIVEN_BACK: READ},
+            "deadlock", "A missing arrive, a wait for the wrong phase", "arrivals",
+            means="They do not give the buffer back: the producer waits forever in the second "
+            "round."),
+        Mistake("no wait", {CONSUMED: CONSUMED.split("\n", 1)[1]},
+            "hazard", "An early read", "early read",
+            means="They think that the copy is done when it has been asked for."),
+        Mistake("the producer's phase",
+            {"        mbarrier.wait(full.index(slot), phase)":
+                "        mbarrier.wait(full.index(slot), phase ^ 1)"},
+            "hazard", "An early read", "early read",
+            means="They copy the producer's line; the consumer waits for the phase under way, and "
+            "the producer for the one before."),
+        Mistake("no fence", {READ: READ.replace("        fence_async_shared()\n", "")},
+            "hazard", "A missing fence", "no fence",
+            means="They take the arrival for an order of everything; between threads and the copy "
+            "engine a fence makes it."),
+        Mistake("given back before it is read",
+            {READ + GIVEN_BACK: "fence_async_shared()\n" + GIVEN_BACK + "        "
+                + READ.replace("        fence_async_shared()\n", "")},
+            "hazard", "An early read", "early read",
+            means="They give the buffer back first; the producer may overwrite it at once."),
+        Mistake("always the first buffer's barrier",
+            {READ + GIVEN_BACK: READ + GIVEN_BACK.replace("slot", "0")},
+            "deadlock", "A missing arrive, a wait for the wrong phase", "arrivals",
+            means="They arrive at the barrier of one buffer for all of them."),
+    ],
+    "product-and-waits": [
+        Mistake("no wait", {WAITED: ""},
+            "does not compile", "acc is a product under way, which is no value yet",
+            "loop carried variable acc changed type was but",
+            means="They think that a product is done when it was started. Gluon gives a product "
+            "under way a type of its own, so here the compiler notices."),
+        Mistake("one product left running", {WAITED: WAITED.replace("wait(0", "wait(1")},
+            "hazard", "An early refill", "early refill",
+            means="They leave this round's product under way, and fill its buffers again."),
+        Mistake("the value thrown away", {WAITED: WAITED.replace("acc = ", "")},
+            "does not compile", "take what warpgroup_mma_wait(0, deps=[acc]) returns",
+            "loop carried variable acc changed type was but",
+            means="They wait and keep the old name; the value is what the wait returns."),
+        Mistake("a product that is waited for at once",
+            {"acc, is_async=True)\n" + WAITED: "acc, is_async=False)\n"},
+            "wrong", "start it with is_async=True", "synchronous product",
+            means="They leave out the wait and start the product as one that waits by itself: "
+            "nothing can go on beside it."),
+        Mistake("nothing added up",
+            {"acc, is_async=True)": "acc, use_acc=False, is_async=True)"},
+            "wrong", "", "wrong in case 1",
+            means="They start from zero in each round; the accumulator is what the product is "
+            "added to."),
+    ],
+    "two-consumers": [
+        Mistake("one arrival is enough",
+            {"mbarrier.init(empty.index(each), count=2)":
+                "mbarrier.init(empty.index(each), count=1)"},
+            "deadlock", "A missing arrive, a wait for the wrong phase", "arrivals",
+            means="They count barriers and not consumers: the first one to be done gives the "
+            "buffer back for both."),
+        Mistake("no arrival", {WAITED + GIVEN_BACK: WAITED},
+            "deadlock", "A missing arrive, a wait for the wrong phase", "arrivals",
+            means="They forget to give the buffer back."),
+        Mistake("an arrival before the product has ended",
+            {WAITED + GIVEN_BACK: GIVEN_BACK + WAITED},
+            "hazard", "An early refill", "early refill",
+            means="They give the buffer back when the product is started; the tensor cores still "
+            "read it."),
+        Mistake("the same half twice",
+            {"(multiply, (out_ptr, a, b, full, empty, tiles, 1))":
+                "(multiply, (out_ptr, a, b, full, empty, tiles, 0))"},
+            "wrong", "", "wrong in case 1",
+            means="They start the first consumer twice; half of the result is never written."),
+    ],
+    "scores-ahead": [
+        Mistake("both products waited for", {SCORES: SCORES.replace("wait(1", "wait(0")},
+            "wrong", "the softmax waits until both products have ended", "one wait",
+            means="They wait for everything, as in the exercise before: right values, and the "
+            "tensor cores rest during the softmax."),
+        Mistake("the output waited for after it is rescaled",
+            {OUTPUT + RESCALED: RESCALED.replace("        # to here\n", "") + OUTPUT},
+            "does not compile", "This product is still running", "object has no attribute",
+            means="They use a product before its wait has returned it."),
+        Mistake("V given back with K",
+            {SCORES: SCORES + "        give_back(empty, 2 * i - 1)\n",
+             OUTPUT: OUTPUT.replace("        give_back(empty, 2 * i - 1)\n", "")},
+            "hazard", "An early refill", "early refill",
+            means="They give both buffers back after the first wait; the output still reads V."),
+        Mistake("K never given back",
+            {SCORES: SCORES.replace("        give_back(empty, 2 * i)\n", "")},
+            "deadlock", "A missing arrive, a wait for the wrong phase", "arrivals",
+            means="They give back what ended last, and forget what ended first."),
+        Mistake("the values of this iteration", {OUTPUT: OUTPUT.replace("2 * i - 1", "2 * i + 1")},
+            "deadlock", "load_head waits for", "arrivals",
+            means="They take the output for that of this tile; it is that of the one before."),
+    ],
+    "order-of-tiles": [
+        Mistake("the shortest first", {"(blocks - 1 - number) * BLOCK_M": "number * BLOCK_M"},
+            "wrong", "comes out if the shortest tiles come first", "slip 1",
+            means="They take the tiles as they are numbered; then the longest run alone at the "
+            "end."),
+        Mistake("lengths taken as equal",
+            {"sees = first_row + n_keys - n_queries": "sees = first_row"},
+            "wrong", "128 x 1 float32 and 300 x 1 float32", "wrong in case 2",
+            means="They forget that the last query sees the last key, whatever the lengths are."),
+        Mistake("a whole tile too many", {"(sees + 1) // BLOCK_N": "gl.cdiv(sees + 1, BLOCK_N)"},
+            "wrong", "At [0, 2]", "wrong in case 1",
+            means="They round up; a tile that the first query sees in part needs the mask."),
+        Mistake("the last key forgotten", {"(sees + 1) // BLOCK_N": "sees // BLOCK_N"},
+            "wrong", "128 x 1 float32 and 159 x 1 float32", "wrong in case 5",
+            means="They take the number of the last key for the number of keys, which is one more: "
+            "a tile that ends with it counts as cut."),
+        Mistake("as the first query sees", {"gl.cdiv(sees + BLOCK_M, BLOCK_N)":
+            "gl.cdiv(sees + 1, BLOCK_N)"},
+            "wrong", "At [0, 1]", "wrong in case 1",
+            means="They take the tiles of the first query for those of all; the last one sees "
+            "most."),
+        Mistake("below zero", {"tiles = gl.maximum(gl.cdiv(sees + BLOCK_M, BLOCK_N), 0)":
+            "tiles = gl.cdiv(sees + BLOCK_M, BLOCK_N)"},
+            "wrong", "256 x 1 float32 and 100 x 1 float32", "wrong in case 3",
+            means="They forget queries that see no key at all."),
+    ],
+}  # fmt: skip
+
+OTHERS = {
+    "layout-for-wide-loads": [
+        Other("eight elements per thread", {FOUR: "gl.BlockedLayout([8], [32], [4], [0])"}),
+        Other("named parts", {FOUR: "gl.BlockedLayout(size_per_thread=[4], threads_per_warp=[32], "
+            "warps_per_cta=[4], order=[0])"}),
+    ],
+    "phase-of-a-round": [
+        Other("a remainder", {PHASE: "phase = i // SLOTS % 2\n        # to here"}),
+        Other("of twice the ring", {PHASE: "phase = i % (2 * SLOTS) // SLOTS\n        # to here"}),
+    ],
+    "consumer-of-a-ring": [
+        Other("read into a name",
+            {"total += buffers.index(slot).load(layout).to(gl.float32)":
+                "tile = buffers.index(slot).load(layout)",
+             "        mbarrier.arrive(empty.index(slot), count=1)":
+                "        mbarrier.arrive(empty.index(slot), count=1)\n"
+                "        total += tile.to(gl.float32)"}),
+        Other("with the buffer's own name",
+            {"total += buffers.index(slot).load(layout)":
+                "buffer = buffers.index(slot)\n        total += buffer.load(layout)"}),
+    ],
+    "product-and-waits": [
+        Other("a first product that adds to nothing",
+            {"acc, is_async=True)": "acc, use_acc=i > 0, is_async=True)"}),
+        Other("the product under a name of its own",
+            {"acc = warpgroup_mma(a": "product = warpgroup_mma(a",
+             "acc = warpgroup_mma_wait(0, deps=[acc])":
+                "acc = warpgroup_mma_wait(0, deps=[product])"}),
+    ],
+    "two-consumers": [
+        Other("the halves exchanged",
+            {"empty, tiles, 0)),": "empty, tiles, 2)),",
+             "empty, tiles, 1)),": "empty, tiles, 0)),",
+             "empty, tiles, 2)),": "empty, tiles, 1)),"}),
+        Other("one product after the other",
+            {"acc, is_async=True)\n" + WAITED: "acc)\n"}),
+    ],
+    "scores-ahead": [
+        Other("the output waited for later in the line",
+            {OUTPUT + RESCALED:
+                "        waited = warpgroup_mma_wait(0, deps=[acc])\n"
+                "        give_back(empty, 2 * i - 1)\n"
+                "        acc = waited * alpha[:, None]\n"}),
+        Other("tiles by another count",
+            {SCORES: SCORES.replace("2 * i", "i + i"), OUTPUT: OUTPUT.replace("2 * i", "i + i")}),
+    ],
+    "order-of-tiles": [
+        Other("from the number of keys",
+            {"sees = first_row + n_keys - n_queries": "sees = n_keys - n_queries + first_row"}),
+        Other("the place first",
+            {"first_row = (blocks - 1 - number) * BLOCK_M":
+                "block = blocks - 1 - number\n    first_row = block * BLOCK_M"}),
+    ],
+}  # fmt: skip

@@ -1,0 +1,264 @@
+"""The usual mistakes on the topic "when it is slow", and other right answers."""
+
+from . import Mistake, Other
+
+FOR_LOOP = """\
+    for start in range(0, K, BLOCK):
+        a = tl.load(a_ptr + rows[:, None] * K + (start + ks)[None, :])
+        b = tl.load(b_ptr + (start + ks)[:, None] * N + cols[None, :])
+        acc = tl.dot(a, b, acc)
+"""
+WHILE_LOOP = """\
+    start = 0
+    while start < K:
+        a = tl.load(a_ptr + rows[:, None] * K + (start + ks)[None, :])
+        b = tl.load(b_ptr + (start + ks)[:, None] * N + cols[None, :])
+        acc = tl.dot(a, b, acc)
+        start += BLOCK
+"""
+
+MISTAKES = {
+    "slow-gate": [
+        Mistake("narrow loads", {'cause = "c"': 'cause = "b"'}, "wrong", "as a consequence",
+            "cause b",
+            means="They see narrow loads in the PTX and stop there; the lanes lie apart, and "
+            "that makes the loads narrow."),
+        Mistake("still a program apart", {
+            "tl.program_id(axis=0) * BLOCK_SIZE + lanes":
+            "lanes * tl.num_programs(axis=0) + tl.program_id(axis=0)",
+        }, "wrong", "the cause is still there", "still sectors",
+            means="They keep CUDA's picture, in which neighboring threads take turns; a program "
+            "is not a thread."),
+        Mistake("no mask", {", mask=mask": ""}, "reads outside", "outside x_ptr",
+            "reads outside x_ptr 1001 in case 1",
+            means="They count on full blocks; the last block of a vector of 1,001 is not full."),
+        Mistake("no sigmoid", {"x * tl.sigmoid(x) * y": "x * y"},
+            "wrong", "comes out if it is x * y without the sigmoid", "slip 1",
+            means="They fix the offsets and lose a factor of the formula."),
+        Mistake("the gate of the other vector", {"tl.sigmoid(x)": "tl.sigmoid(y)"},
+            "wrong", "comes out if the sigmoid is that of y", "slip 2",
+            means="They take the gate for what gates, and apply the sigmoid to y."),
+    ],
+    "slow-product": [
+        Mistake("spills", {'cause = "f"': 'cause = "d"'}, "wrong", "gains nothing by itself",
+            "cause d",
+            means="They take the finding with the more familiar name; the list is sorted by "
+            "gain, and it is the second one."),
+        Mistake("still in float32", {
+            "tl.load(a_ptrs), tl.load(b_ptrs), acc":
+            "tl.load(a_ptrs).to(tl.float32), tl.load(b_ptrs).to(tl.float32), acc, "
+            'input_precision="ieee"',
+        }, "wrong", "the cause is still there", "still tensor cores",
+            means="They believe that products of float16 must be computed in float32 to be "
+            "precise; each product is exact, and the sum is in float32 already."),
+        Mistake("a sum in float16", {
+            "acc = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs), acc)":
+            "part = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs))\n"
+            "        acc = (acc + part).to(tl.float16).to(tl.float32)",
+        }, "wrong", "At [", "float16",
+            means="They put everything into 16 bits, the accumulator too, and lose digits in "
+            "every iteration."),
+        Mistake("the last product alone", {"tl.load(b_ptrs), acc)": "tl.load(b_ptrs))"},
+            "wrong", "At [0, 0]", "wrong in case 2",
+            means="They leave out the third operand, and each iteration forgets the sum so far."),
+    ],
+    "well-tuned-and-slow": [
+        Mistake("tuned again and again", "a", "wrong", "the key is the same", "a",
+            means="They think that it tunes at each call; it does so once for each value of the "
+            "key."),
+        Mistake("a file of another machine", "c", "wrong", "keeps its choices in memory", "c",
+            means="They know that compiled kernels are kept on disk, and take choices for the "
+            "same."),
+        Mistake("specialized for 8", "d", "wrong", "8 is neither", "d",
+            means="They remember that the JIT compiles for special numbers, and 8 is none of "
+            "them."),
+    ],
+    "rows-that-are-not-there": [
+        Mistake("no mask for the row", {"(cols < n_cols) & (row >= 0)": "cols < n_cols"},
+            "reads outside", "outside table_ptr",
+            "reads outside table_ptr -3300 in case 1",
+            means="They mask the columns alone; row -100 begins far before the table."),
+        Mistake("nothing for the lanes left out", {", other=0.0": ""}, "wrong", "At [0, ",
+            "wrong in case 1",
+            means="They count on masked lanes being zero; without `other` they are undefined."),
+        Mistake("the first row instead", {
+            "    mask = (cols": "    row = tl.maximum(row, 0)\n    mask = (cols",
+        }, "wrong", "comes out if -100 stands for row 0", "slip 1",
+            means="They bring the index into the table, where it names a row that nobody asked "
+            "for."),
+        Mistake("nothing stored", {"copied, mask=cols < n_cols)": "copied, mask=mask)"},
+            "wrong", "never written", "wrong in case 1",
+            means="They mask the store as well, and the rows without a token keep what was in "
+            "memory."),
+        Mistake("from the end", {
+            "    mask = (cols": "    row = tl.where(row < 0, row + 50, row)\n    mask = (cols",
+            "(cols < n_cols) & (row >= 0)": "(cols < n_cols)",
+        }, "reads outside", "outside table_ptr",
+            "reads outside table_ptr -1650 in case 1",
+            means="They read -100 as Python does, counting from the end."),
+    ],
+    "range-that-never-shrinks": [
+        Mistake("never past the middle", {"middle + 1, low": "middle, low"},
+            "stopped", "a loop without end",
+            means="They halve the range in their heads; with two candidates left the middle is "
+            "the lower one, and `low = middle` leaves both."),
+        Mistake("past the middle on both sides", {"high, middle)": "high, middle - 1)"},
+            "wrong", "At [", "wrong in case 1",
+            means="They treat both ends alike; `high` is the first that is out, and the middle "
+            "may be it."),
+        Mistake("less, not at most", {
+            "        low = tl.where(": "        is_counted &= tl.load(edges_ptr + middle) < x\n"
+            "        low = tl.where(",
+        }, "wrong", "comes out if an edge that equals x is not counted", "slip 1",
+            means="They count the edges below x, and an edge that equals x counts too."),
+        Mistake("nothing of the upper half", {"high, middle)": "low, middle)"},
+            "wrong", "At [", "wrong in case 1",
+            means="They set both ends in each iteration, and one of them should stay."),
+    ],
+    "uneven-rows": [
+        Mistake("wasted sectors", {'cause = "b"': 'cause = "c"'}, "wrong", "load neighbors",
+            "cause c",
+            means="They know that narrow loads often come from lanes that lie apart; here the "
+            "lanes are neighbors, and only the mask is in the way."),
+        Mistake("the mask as it was", {
+            "mask=cols < stride": "mask=cols < length",
+        }, "wrong", "the cause is still there", "still narrow",
+            means="They add the choice of values and leave the mask of the load as it was."),
+        Mistake("the padding summed too", {
+            "    x = tl.where(cols < length, x, 0.0)\n": "",
+        }, "wrong", "comes out if the padding counts as well", "slip 1",
+            means="They load whole rows and forget that what lies behind a row's end is in the "
+            "sum now."),
+        Mistake("a promise about the length", {
+            "    cols = tl.arange(0, BLOCK_SIZE)\n":
+            "    cols = tl.arange(0, BLOCK_SIZE)\n    length = tl.multiple_of(length, 16)\n",
+            "mask=cols < stride": "mask=cols < length",
+            "    x = tl.where(cols < length, x, 0.0)\n": "",
+        }, "false promise", "is a multiple of 16", "false promise in case 1",
+            means="They promise what they wish; the lengths are whatever the sentences are."),
+        Mistake("no mask at all", {", mask=cols < stride, other=0.0": ""},
+            "reads outside", "outside x_ptr", "reads outside x_ptr 240 in case 1",
+            means="They see that the rows are padded and forget that a block is a power of two, "
+            "which may be longer than the row and its padding."),
+        Mistake("divided by the stride", {"/ length": "/ stride"},
+            "wrong", "comes out if it is divided by the stride", "slip 2",
+            means="They take the length of the memory for the length of the row."),
+    ],
+    "walk-along-k": [
+        Mistake("few programs", {'cause = "e"': 'cause = "a"'}, "wrong", "more than 132", "cause a",
+            means="They think of large grids only; 256 programs keep 132 multiprocessors busy."),
+        Mistake("still a while loop", {FOR_LOOP: WHILE_LOOP}, "wrong",
+            "the cause is still there", "still pipelining",
+            means="They write the same loop again; what matters is that the number of iterations "
+            "is known before it."),
+        Mistake("a for loop without a pipeline", {
+            "in range(0, K, BLOCK)": "in tl.range(0, K, BLOCK, num_stages=1)",
+        }, "wrong", "the cause is still there", "still pipelining",
+            means="They write a for loop and ask for a pipeline of one stage, which is none."),
+        Mistake("the first tiles again and again", {"(start + ks)": "(0 * start + ks)"},
+            "wrong", "At [0, 0]", "wrong in case 2",
+            means="They rewrite the loop and forget that the addresses must move with it."),
+    ],
+    "long-sum": [
+        Mistake("the pipeline", {'cause = "a"': 'cause = "e"'}, "wrong", "in one program",
+            "cause e",
+            means="They fix what is inside the program, while 131 multiprocessors stand idle."),
+        Mistake("a few large blocks", {"4096": "16384"}, "wrong", "it started 19 programs",
+            "few programs",
+            means="They cut the vectors into a few blocks; a GPU wants one for each "
+            "multiprocessor at least."),
+        Mistake("a store", {"tl.atomic_add(out_ptr": "tl.store(out_ptr"},
+            "race", "different values", "race stores in case 1",
+            means="They let every program store its part, and the last one stays."),
+        Mistake("an output that was not zero", {"torch.zeros(1": "torch.empty(1"},
+            "wrong", "At [0]", "wrong in case 1",
+            means="They forget that adding needs something to add to: torch.empty holds "
+            "whatever was there."),
+        Mistake("PyTorch sums", {"    return out": "    return (x * y).sum().reshape(1)"},
+            "wrong", "computes with PyTorch", "PyTorch computes mul, sum",
+            means="They let PyTorch do the work that the kernel is for."),
+    ],
+    "twice-as-fast": [
+        Mistake("the kernel's own gain", 50, "wrong", "what the kernel gains", "slip 1",
+            means="They report what the kernel gains; whoever waits for the step sees its share "
+            "of the whole."),
+        Mistake("all of the kernel", 9.85, "wrong", "no time at all", "slip 2",
+            means="They take twice as fast for gone."),
+        Mistake("of the forward pass", 9.5, "wrong", "the question is about the step", "slip 3",
+            means="They divide by the branch of the tree that they look at, and not by its root."),
+        Mistake("a fraction", 0.0491, "wrong", "power of ten", "power of ten",
+            means="They give a fraction where percent are asked for."),
+    ],
+    "how-many-errors": [
+        Mistake("those that are there", 4, "wrong", "have an element", "slip 1",
+            means="They count the lanes of the last program that are right."),
+        Mistake("as before", 24, "wrong", "with 1,000 elements", "slip 2",
+            means="They take the number from the report; it depends on the length."),
+        Mistake("a whole program", 128, "wrong", "a whole program", "slip 3",
+            means="They count the last program, which has a few elements still."),
+        Mistake("all lanes", 1024, "wrong", "all lanes", "slip 4",
+            means="They count lanes, and most of these read what is there."),
+    ],
+}  # fmt: skip
+
+OTHERS = {
+    "slow-gate": [
+        Other("a capital", {'cause = "c"': 'cause = "C"'}),
+        Other("the start first", {
+            "    offsets = tl.program_id(axis=0) * BLOCK_SIZE + lanes":
+            "    start = tl.program_id(axis=0) * BLOCK_SIZE\n    offsets = lanes + start",
+        }),
+        Other("the sigmoid by hand", {"x * tl.sigmoid(x) * y": "x / (1 + tl.exp(-x)) * y"}),
+    ],
+    "slow-product": [
+        Other("added by hand", {"tl.load(b_ptrs), acc)": "tl.load(b_ptrs)) + acc"}),
+        Other("loaded first", {
+            "        acc = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs), acc)\n":
+            "        a = tl.load(a_ptrs)\n        b = tl.load(b_ptrs)\n"
+            "        acc += tl.dot(a, b)\n",
+        }),
+    ],
+    "well-tuned-and-slow": [Other("a capital", "B"), Other("with a dot", "b.")],
+    "rows-that-are-not-there": [
+        Other("compared with -100", {"row >= 0": "row != -100"}),
+        Other("the table's first row, and then zeros", {
+            "    copied = tl.load(table_ptr + row * n_cols":
+            "    inside = row >= 0\n    row = tl.maximum(row, 0)\n"
+            "    copied = tl.load(table_ptr + row * n_cols",
+            "    mask = (cols < n_cols) & (row >= 0)\n": "",
+            "mask=mask": "mask=(cols < n_cols) & inside",
+        }),
+    ],
+    "range-that-never-shrinks": [
+        Other("by an if", {
+            "        low = tl.where(is_counted, middle + 1, low)\n"
+            "        high = tl.where(is_counted, high, middle)\n":
+            "        if is_counted:\n            low = middle + 1\n"
+            "        else:\n            high = middle\n",
+        }),
+        Other("the middle from below", {"(low + high) // 2": "low + (high - low) // 2"}),
+    ],
+    "uneven-rows": [
+        Other("a mask by whole groups of 16", {
+            "mask=cols < stride": "mask=cols // 16 < tl.cdiv(length, 16)",
+        }),
+        Other("times zero or one", {
+            "    x = tl.where(cols < length, x, 0.0)\n": "    x = x * (cols < length)\n",
+        }),
+    ],
+    "walk-along-k": [
+        Other("a pipeline of its own", {
+            "in range(0, K, BLOCK)": "in tl.range(0, K, BLOCK, num_stages=4)",
+        }),
+        Other("numbered iterations", {
+            "in range(0, K, BLOCK)": "in range(0, tl.cdiv(K, BLOCK))",
+            "(start + ks)": "(start * BLOCK + ks)",
+        }),
+    ],
+    "long-sum": [
+        Other("larger blocks", {"4096": "8192"}),
+        Other("blocks of 1,024", {"4096": "1024"}),
+    ],
+    "twice-as-fast": [Other("rounded", 4.9), Other("more digits", 4.91)],
+    "how-many-errors": [Other("a float", 124.0), Other("from a remainder", 128 - 900 % 128)],
+}  # fmt: skip

@@ -1,0 +1,496 @@
+"""The exercises on the topic "flash attention"."""
+
+import math
+import re
+from collections.abc import Callable
+
+import torch
+import triton
+from torch import Tensor
+from torch.nn.functional import pad
+
+from course.exercises.judges.required_code import dots_in_16_bits
+from course.exercises.kinds import KernelExercise, LauncherExercise, NumberExercise, TensorFunction
+from course.exercises.result import Judged, wrong
+from course.type_names import Kernel
+from course.verifying.inputs import Case, Input
+
+LN2 = math.log(2)
+HALF = torch.float16
+BLOCK = 32
+"""Queries and keys of a tile in the exercises with a loop."""
+ROUNDED = 2e-3
+"""Shares are rounded to float16, and their products with values cancel."""
+
+
+def _case(
+    queries: int,
+    keys: int,
+    head_dim: int = 32,
+    scalars: tuple[int, ...] = (),
+    values: str = "normal",
+) -> Case:
+    q, k = Input((queries, head_dim), HALF, values=values), Input((keys, head_dim), HALF)
+    return Case((q, k, k), seed=queries + keys, scalars=scalars)
+
+
+def _two(queries: int, keys: int, head_dim: int) -> Case:
+    """Queries and keys without values."""
+    shapes = (queries, head_dim), (keys, head_dim)
+    return Case(tuple(Input(shape, HALF) for shape in shapes), seed=queries + keys)
+
+
+def _heads(heads: int, key_heads: int, queries: int, keys: int) -> Case:
+    shapes = (heads, queries, 32), (key_heads, keys, 32), (key_heads, keys, 32)
+    return Case(tuple(Input(shape, HALF) for shape in shapes), seed=heads + keys)
+
+
+def _low(
+    queries: tuple[int, ...], keys: tuple[int, ...], values: int = 1, large: bool = True
+) -> Case:
+    """Scores of about -10^10, or of -10^6 where they are not large.
+
+    Those of a single key lie below whatever stands in for the -inf of keys that are not there.
+    values: how many tensors of the keys' shape come after the keys.
+    """
+    q = Input(queries, HALF, values="near the maximum" if large else "each at least 1")
+    k = Input(keys, HALF, values="near the minimum")
+    return Case((q, k, *(Input(keys, HALF),) * values), seed=queries[-2])
+
+
+def _scores(q: Tensor, k: Tensor) -> Tensor:
+    scores: Tensor = q @ k.mT * q.shape[-1] ** -0.5
+    return scores
+
+
+def _attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return torch.softmax(_scores(q, k), -1) @ v
+
+
+def _masked(
+    q: Tensor, k: Tensor, v: Tensor, window: int = 2**30, shift: int = 0, unseen: float = 0.0
+) -> Tensor:
+    """Query m sees the last `window` of the keys up to m + N - M.
+
+    shift: how many keys further the last one is.
+    unseen: what a query gives that sees no key.
+    """
+    last = torch.arange(len(q), device=q.device)[:, None] + len(k) - len(q) + shift
+    cols = torch.arange(len(k), device=q.device)[None, :]
+    scores = _scores(q, k).masked_fill((cols > last) | (cols <= last - window), -torch.inf)
+    return torch.softmax(scores, -1).nan_to_num(unseen) @ v
+
+
+def _log_sum_exp(q: Tensor, k: Tensor) -> Tensor:
+    q, k = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k))
+    return torch.logsumexp(_scores(q, k), -1)
+
+
+def _largest(q: Tensor, k: Tensor) -> Tensor:
+    """Each query's largest score."""
+    return _scores(q, k).max(-1).values
+
+
+def _padded(q: Tensor, k: Tensor, v: Tensor, score: float = 0.0) -> Tensor:
+    """Attention to keys that are not there, with this score, up to a power of two."""
+    more = max(16, triton.next_power_of_2(len(k))) - len(k)
+    scores = pad(_scores(q, k), (0, more), value=score)
+    return torch.softmax(scores, -1)[:, : len(k)] @ v
+
+
+def _undivided(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return torch.exp(_scores(q, k) - _largest(q, k)[:, None]) @ v
+
+
+def _online(
+    q: Tensor, k: Tensor, v: Tensor, acc_rescaled: bool = False, total_rescaled: bool = False
+) -> Tensor:
+    """The loop over tiles of keys, if an accumulator keeps the unit of an earlier maximum."""
+    m = torch.full((len(q), 1), -torch.inf, dtype=q.dtype, device=q.device)
+    acc, total = torch.zeros_like(q), torch.zeros_like(m)
+    for first in range(0, len(k), BLOCK):
+        scores = _scores(q, k[first : first + BLOCK])
+        new_m = torch.maximum(m, scores.max(-1, keepdim=True).values)
+        power, rescale = torch.exp(scores - new_m), torch.exp(m - new_m)
+        acc = acc * (rescale if acc_rescaled else 1) + power @ v[first : first + BLOCK]
+        total = total * (rescale if total_rescaled else 1) + power.sum(-1, keepdim=True)
+        m = new_m
+    return acc / total
+
+
+def _last_tile_alone(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    shares = torch.softmax(_scores(q, k), -1)
+    first = (len(k) - 1) // BLOCK * BLOCK
+    return shares[:, first:] @ v[first:]
+
+
+def _grouped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _attention(q, *(x.repeat_interleave(len(q) // len(x), dim=0) for x in (k, v)))
+
+
+def _as_if_contiguous(x: Tensor, rows: int) -> Tensor:
+    """What is read of `_apart(x, rows)` where no row is expected between its heads."""
+    return pad(x, (0, 0, 0, rows)).flatten()[: x.numel()].view(x.shape)
+
+
+def _one_tile(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    out, (block_m, d) = torch.empty_like(q), q.shape
+    block_n = max(16, triton.next_power_of_2(len(k)))
+    kernel[(1,)](q, k, v, out, len(k), d**-0.5, D=d, BLOCK_M=block_m, BLOCK_N=block_n)
+    return out
+
+
+def _loop(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, *more: float) -> Tensor:
+    """more: what the kernel is given besides, a window or a slope."""
+    out, (queries, d) = torch.empty_like(q), q.shape
+    kernel[(triton.cdiv(queries, BLOCK),)](
+        q, k, v, out, queries, len(k), *more, d**-0.5, D=d, BLOCK_M=BLOCK, BLOCK_N=BLOCK
+    )
+    return out
+
+
+def _lse(kernel: Kernel, q: Tensor, k: Tensor) -> Tensor:
+    lse, (queries, d) = torch.empty(len(q), dtype=torch.float32, device=q.device), q.shape
+    kernel[(triton.cdiv(queries, BLOCK),)](
+        q, k, lse, queries, len(k), d**-0.5, D=d, BLOCK_M=BLOCK, BLOCK_N=BLOCK
+    )
+    return lse
+
+
+def _apart(x: Tensor, rows: int) -> Tensor:
+    """The same heads, with so many rows of zeros after each."""
+    heads, length, d = x.shape
+    return torch.zeros(heads, length + rows, d, dtype=x.dtype, device=x.device)[:, :-rows].copy_(x)
+
+
+def _by_head(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    out, (heads, queries, d) = torch.empty(q.shape, dtype=q.dtype, device=q.device), q.shape
+    q, v = _apart(q, 2), _apart(v, 1)  # their heads lie further apart than those of k
+    kernel[(heads,)](
+        q, k, v, out, heads, len(k), queries, k.shape[1], d**-0.5,
+        q.stride(0), k.stride(0), v.stride(0), D=d, BLOCK_M=64, BLOCK_N=64,
+    )  # fmt: skip
+    return out
+
+
+def _least_bytes(q: Tensor, k: Tensor, v: Tensor, window: int = 2**30) -> int:
+    """Bytes of queries and results, and of the tiles of keys and values that each program sees."""
+    moved, last = 2 * q.nbytes, len(k) - len(q)
+    for first_row in range(0, len(q), BLOCK):
+        end = min(first_row + BLOCK, len(q)) + last
+        start = max(0, first_row + last - window + 1) // BLOCK * BLOCK
+        moved += max(0, min(triton.cdiv(end, BLOCK) * BLOCK, len(k)) - start) * (
+            k[0].nbytes + v[0].nbytes
+        )
+    return moved
+
+
+def _sums_in_float32(stages: dict[str, str]) -> Judged | None:
+    if re.search(r"tt\.dot .*-> tensor<\w+xf16>", stages["ttir"]):
+        return wrong("float16 sums", "It adds up a dot in float16: leave out out_dtype.")
+    return dots_in_16_bits(stages)
+
+
+def _biased(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    eighths: int,
+    before_the_scale: float = 0.0,
+    shift: int | None = None,
+    distances: bool = True,
+) -> Tensor:
+    """Each score less a slope, in eighths, times the distance to the query's own place.
+
+    before_the_scale: what the slope is multiplied by where the bias is in other units.
+    shift: the first query's place among the keys; by default the last query's is the last key's.
+    distances: or differences, which are negative for keys behind.
+    """  # fmt: skip
+    shift = len(k) - len(q) if shift is None else shift
+    places = torch.arange(len(q), device=q.device)[:, None] + shift
+    distance = places - torch.arange(len(k), device=q.device)
+    distance = distance.abs() if distances else distance
+    slope = eighths / 8 * (before_the_scale or 1.0)
+    return torch.softmax(_scores(q, k) - slope * distance.to(q.dtype), -1) @ v
+
+
+def _one_query(keys: int, head_dim: int, values: str = "normal") -> Case:
+    q, k = Input((head_dim,), HALF, values=values), Input((keys, head_dim), HALF)
+    return Case((q, k, k), seed=keys)
+
+
+def _merged_by(weigh: Callable[[Tensor], Tensor]) -> TensorFunction:
+    """The results of 64 keys each, weighed by what `weigh` makes of their scores, a row a part."""
+
+    def merged(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        more = -len(k) % 64
+        scores = pad(_scores(q, k), (0, more), value=-torch.inf).view(-1, 64)
+        values = pad(v, (0, 0, 0, more)).view(len(scores), 64, -1)
+        return weigh(scores) @ (torch.softmax(scores, -1)[:, None] @ values)[:, 0]
+
+    return merged
+
+
+def _exp2_with_the_scale(stages: dict[str, str]) -> Judged | None:
+    """What a kernel does to each score more than a multiply-add and exp2; None if nothing.
+
+    A tile of scores is [BLOCK_M, BLOCK_N]; no case has as many numbers in a head.
+    """
+    tile = f"tensor<{BLOCK}x{BLOCK}xf32"
+    lines = [line for line in stages["ttir"].splitlines() if tile in line]
+    if any(" math.exp " in line for line in lines):
+        again = "which multiplies each of them again: take tl.exp2"
+        return wrong("exp", f"It takes tl.exp of the scores, {again}.")
+    products = [line.split("=")[0].strip() for line in lines if " arith.mulf " in line]
+    if len(products) > 1:
+        text = "It multiplies each score more than once: scale2 holds both factors."
+        return wrong("products", text)
+    if any(f'"tt.reduce"({name})' in stages["ttir"] for name in products):
+        return wrong(
+            "scaled maximum",
+            "It takes the maximum of scores that were scaled: take it of the scores as the dot "
+            "gives them, and multiply it by scale2, once per row.",
+        )
+    return dots_in_16_bits(stages)
+
+
+TILE = ("D", "BLOCK_M", "BLOCK_N")
+
+EXERCISES = (
+    KernelExercise(
+        "one-tile",
+        parameters=("q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_keys", "scale", *TILE),
+        reference=_attention,
+        slips={
+            "keys that are not there count with a score of 0": _padded,
+            "the scores are not scaled": lambda q, k, v: torch.softmax(q @ k.mT, -1) @ v,
+            "nothing is divided by the sum of the powers": _undivided,
+            "a finite number stands in for the -inf of keys that are not there, and these scores "
+            "lie below it": lambda q, k, v: _padded(q, k, v, score=-1e9),
+        },
+        cases=(
+            _case(16, 13), _case(16, 30, values="far apart"), _case(32, 32),
+            _low((16, 64), (1, 64)), _case(64, 50),
+        ),
+        launch=_one_tile,
+        absolute=ROUNDED,
+        in_float32=True,
+        compiled=_sums_in_float32,
+    ),
+    KernelExercise(
+        "attention-loop",
+        parameters=("q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_queries", "n_keys", "scale", *TILE),
+        reference=_attention,
+        slips={
+            "acc keeps its old unit: it is not multiplied by rescale":
+            lambda q, k, v: _online(q, k, v, total_rescaled=True),
+            "total keeps its old unit: it is not multiplied by rescale":
+            lambda q, k, v: _online(q, k, v, acc_rescaled=True),
+            "rescale is 1 all the time: m is overwritten before rescale is computed":
+            lambda q, k, v: _online(q, k, v),
+            "acc holds the last tile alone": _last_tile_alone,
+        },
+        cases=(
+            _case(37, 75), _case(20, 90, values="far apart"), _case(32, 64), _case(1, 130),
+            _low((64, 64), (1, 64)),
+        ),
+        launch=_loop,
+        absolute=ROUNDED,
+    ),
+    KernelExercise(
+        "scale-in-the-exponent",
+        parameters=("q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_queries", "n_keys", "scale", *TILE),
+        reference=_attention,
+        slips={
+            "the scores are not scaled": lambda q, k, v: torch.softmax(q @ k.mT * LN2, -1) @ v,
+            "scale2 is taken for powers of e":
+            lambda q, k, v: torch.softmax(_scores(q, k) / LN2, -1) @ v,
+            "acc keeps its old unit: rescale is 1 all the time":
+            lambda q, k, v: _online(q, k, v),
+        },
+        cases=(
+            _case(37, 75, 64), _case(20, 90, 16, values="far apart"), _case(32, 64, 64),
+            _case(1, 130, 16),
+            # A GPU rounds scores * scale2 - m once, and m was rounded before: where m is about
+            # 10^11, the two are thousands apart.
+            _low((64, 64), (1, 64), large=False),
+        ),
+        launch=_loop,
+        absolute=ROUNDED,
+        compiled=_exp2_with_the_scale,
+    ),
+    KernelExercise(
+        "log-sum-exp",
+        parameters=("q_ptr", "k_ptr", "lse_ptr", "n_queries", "n_keys", "scale", *TILE),
+        reference=_log_sum_exp,
+        slips={
+            "the result is in powers of two: times ln 2 is missing, or the logarithm is log2":
+            lambda q, k: _log_sum_exp(q, k) / LN2,
+            "m is in powers of two, and the rest is not":
+            lambda q, k: _largest(q, k) / LN2 + _log_sum_exp(q, k) - _largest(q, k),
+            "the logarithm of total is in powers of two, and m is not":
+            lambda q, k: _largest(q, k) + (_log_sum_exp(q, k) - _largest(q, k)) / LN2,
+            "m is divided by ln 2, and not multiplied":
+            lambda q, k: _largest(q, k) / LN2**2 + _log_sum_exp(q, k) - _largest(q, k),
+            "m is left out": lambda q, k: _log_sum_exp(q, k) - _largest(q, k),
+        },
+        cases=(
+            _two(37, 75, 32), _two(32, 64, 64), _two(1, 130, 16),
+            _low((40, 32), (1, 32), values=0),
+        ),
+        launch=_lse,
+        absolute=1e-5,
+    ),
+    NumberExercise(
+        "tiles-left",
+        right=1056,
+        unit="tiles",
+        relative=0.0,
+        because="Program i computes the 2 * (i + 1) tiles up to its last query's key: 2 + 4 + … "
+            "+ 64.",
+        slips={
+            2048: "Those are all tiles: the ones above the staircase are skipped.",
+            1024: "That is half of all. Of the tiles that the staircase crosses none can be "
+                "skipped.",
+            992: "Those are the whole tiles alone: the masked ones are computed too.",
+            64: "Those are the masked tiles alone.",
+            2080: "That is with 64 queries in a tile: there are 128, and two more tiles of keys "
+                "from one to the next.",
+            528: "That is a tile for each 128 keys: they are 64 keys wide.",
+        },
+    ),
+    KernelExercise(
+        "causal-attention",
+        parameters=("q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_queries", "n_keys", "scale", *TILE),
+        reference=_masked,
+        slips={
+            "each query sees one key too few: the last one is missing":
+            lambda q, k, v: _masked(q, k, v, shift=-1),
+            "the mask begins at the top left: query i sees the keys up to i":
+            lambda q, k, v: _masked(q, k, v, shift=len(q) - len(k)),
+            "0 is divided by 0, which is NaN, for queries that see no key":
+            lambda q, k, v: _masked(q, k, v, unseen=math.nan),
+        },
+        cases=(
+            _case(45, 77), _case(64, 64), _case(64, 65), _case(77, 45), _case(100, 33),
+            _case(1, 70), _low((33, 32), (1, 32)),
+        ),
+        launch=_loop,
+        absolute=ROUNDED,
+        most_bytes=_least_bytes,
+    ),
+    KernelExercise(
+        "grouped-heads",
+        parameters=(
+            "q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_heads", "n_key_heads", "n_queries", "n_keys",
+            "scale", "stride_qh", "stride_kh", "stride_vh", *TILE,
+        ),
+        reference=_grouped,
+        slips={
+            "head h takes key head h % n_key_heads":
+            lambda q, k, v: _attention(q, *(x.repeat(len(q) // len(x), 1, 1) for x in (k, v))),
+            "every head takes the first key head":
+            lambda q, k, v: _attention(q, k[:1], v[:1]),
+            "k moves on from head to head, and v does not":
+            lambda q, k, v: _grouped(q, k, v[:1].expand(v.shape)),
+            "every head takes the queries of the first":
+            lambda q, k, v: _grouped(q[:1].expand(q.shape), k, v),
+            "the queries of head h are read from h * n_queries * D on, and not from h * stride_qh "
+            "on": lambda q, k, v: _grouped(_as_if_contiguous(q, 2), k, v),
+            "v is read with the stride of k":
+            lambda q, k, v: _grouped(q, k, _as_if_contiguous(v, 1)),
+        },
+        cases=(
+            _heads(6, 2, 20, 45), _heads(8, 4, 64, 64), _heads(3, 3, 17, 30),
+            _low((4, 33, 32), (1, 1, 32)),
+        ),
+        launch=_by_head,
+        absolute=ROUNDED,
+    ),
+    NumberExercise(
+        "attention-registers",
+        right=128,
+        unit="registers",
+        relative=0.0,
+        because="2 x 128 x 128 numbers over 8 x 32 threads, a register each.",
+        slips={
+            64: "That is one of the two alone.",
+            256: "That is with 4 warps, and more than a thread may have: such a kernel spills.",
+            512: "Those are the bytes of a thread: a register has 4.",
+            4096: "A warp has 32 threads, and each has registers of its own.",
+            32: "Those would be scores or an accumulator in 16 bits: both are float32.",
+        },
+    ),
+    KernelExercise(
+        "sliding-window",
+        parameters=(
+            "q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_queries", "n_keys", "window", "scale", *TILE,
+        ),
+        reference=_masked,
+        slips={
+            "the window is one key too wide": lambda q, k, v, w: _masked(q, k, v, w + 1),
+            "the window is one key too narrow": lambda q, k, v, w: _masked(q, k, v, w - 1),
+        },
+        cases=tuple(
+            _case(queries, keys, scalars=(window,))
+            for queries, keys, window in (
+                (45, 177, 50), (128, 128, 32), (150, 150, 1),
+                (130, 70, 20), (64, 64, 1000), (1, 200, 33),
+            )
+        ),
+        launch=_loop,
+        absolute=ROUNDED,
+        most_bytes=_least_bytes,
+    ),
+    KernelExercise(
+        "bias-by-distance",
+        parameters=(
+            "q_ptr", "k_ptr", "v_ptr", "out_ptr", "n_queries", "n_keys", "slope", "scale", *TILE,
+        ),
+        reference=_biased,
+        slips={
+            "the bias is added before the scale, which makes it smaller":
+            lambda q, k, v, s: _biased(q, k, v, s, before_the_scale=q.shape[-1] ** -0.5),
+            "the bias is not brought into powers of two, and the scores are":
+            lambda q, k, v, s: _biased(q, k, v, s, before_the_scale=LN2),
+            "near keys lose, and far ones gain: the bias is added":
+            lambda q, k, v, s: _biased(q, k, v, -s),
+            "the distance is counted from key i for query i":
+            lambda q, k, v, s: _biased(q, k, v, s, shift=0),
+            "the distance has a sign: keys after the query gain":
+            lambda q, k, v, s: _biased(q, k, v, s, distances=False),
+            "no bias is subtracted": lambda q, k, v, s: _attention(q, k, v),
+        },
+        cases=tuple(
+            _case(queries, keys, scalars=(eighths,))
+            for queries, keys, eighths in ((45, 77, 4), (32, 64, 1), (70, 33, 8), (1, 100, 2))
+        ),
+        launch=lambda kernel, q, k, v, eighths: _loop(kernel, q, k, v, eighths / 8),
+        absolute=ROUNDED,
+    ),
+    LauncherExercise(
+        "split-the-keys",
+        parameters=("q", "k", "v"),
+        reference=_attention,
+        slips={
+            "all parts count alike":
+            _merged_by(lambda scores: torch.full_like(scores[:, 0], 1 / len(scores))),
+            "parts are weighed by their log-sum-exp, and not by its exponential":
+            _merged_by(lambda scores: scores.logsumexp(-1) / scores.logsumexp(-1).sum()),
+            "a part counts by its maximum, and its total is left out":
+            _merged_by(lambda scores: torch.softmax(scores.max(-1).values, 0)),
+            "a part counts by its total, and its maximum is left out":
+            _merged_by(lambda s: torch.softmax(s.logsumexp(-1) - s.max(-1).values, 0)),
+            "the weighted parts are added up, and not divided by the sum of the weights":
+            _merged_by(lambda s: torch.exp(s.logsumexp(-1) - s.logsumexp(-1).max())),
+        },
+        cases=(
+            _one_query(300, 64), _one_query(64, 32), _one_query(1, 16), _one_query(1000, 32),
+            _one_query(130, 16, values="far apart"),
+        ),
+        block=None,
+        absolute=ROUNDED,
+        most_launches=2,
+        least_programs=lambda q, k, v: triton.cdiv(len(k), 64),
+    ),
+)  # fmt: skip

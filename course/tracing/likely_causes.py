@@ -1,0 +1,113 @@
+"""Why a launch did what is wrong, as far as its accesses show it, in a sentence."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from course.triton_internals.interpreter import Access, Launch
+
+from .address_map import Argument
+from .own_line import OwnLine
+from .records import program_text
+
+Cause = tuple[str, OwnLine | None]
+"""A sentence, and the line that it is about; empty, and None, where nothing shows."""
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A launch that has ended, with its accesses and the lines that made them."""
+
+    launch: Launch
+    accesses: Sequence[Access]
+    lines: Sequence[OwnLine | None]
+
+
+def why_outside(access: Access, argument: Argument | None) -> str:
+    """Why an access is outside. argument: the tensor that is meant, if that is known."""
+    size = access.itemsize
+    if argument is not None and size > 1:
+        offsets = access.addresses.astype(np.int64) - argument.address
+        inside = (offsets >= 0) & (offsets < argument.elements * size**2)
+        if (inside & (offsets % size**2 == 0)).all():
+            return (
+                f" Divided by {size}, the size of an element, its offsets all lie inside: they "
+                "count elements, and not bytes."
+            )
+    verb = "load" if access.kind == "load" else "store"
+    is_block = access.pointers.size > 1
+    hint = f" This tl.{verb} has no mask: give it mask=offsets < n."
+    return "" if access.masked or not is_block else hint
+
+
+def why_unwritten(followed: Followed, out: torch.Tensor, index: tuple[int, ...]) -> Cause:
+    """Why an element of a result was never written. The line is the store's."""
+    launch, storage = followed.launch, out.untyped_storage()
+    start, end = storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+    arguments = ((name, each.untyped_storage()) for name, each in launch.named_tensors())
+    name = next((name for name, each in arguments if each.data_ptr() == start), "")
+    if not name:
+        return "", None
+    writes = [
+        (each, line)
+        for each, line in zip(followed.accesses, followed.lines, strict=True)
+        if each.kind != "load" and ((start <= each.pointers) & (each.pointers < end)).any()
+    ]
+    if not writes:
+        return f"No program stores to {name}: a kernel gives its result by tl.store.", None
+    steps = zip(index, out.stride(), strict=True)
+    address = out.data_ptr() + out.element_size() * sum(i * step for i, step in steps)
+    return (
+        _kept_out(launch, writes, address)
+        or _in_bytes(writes, start, out.element_size())
+        or _by_the_grid(launch, writes)
+    )
+
+
+Writes = list[tuple[Access, OwnLine | None]]
+
+
+def _kept_out(launch: Launch, writes: Writes, address: int) -> Cause | None:
+    """A program comes to the element, and does not store it."""
+    for each, line in writes:
+        if each.kind == "update" and (each.addresses == address).any():
+            return "It is added to what was there before: allocate it by torch.zeros.", line
+        if (each.pointers[~each.active] == address).any():
+            text = f"The mask keeps program {program_text(each.program)} from storing it"
+            for name, value in launch.arguments.items():
+                is_odd = isinstance(value, (int, float)) and (value < 1 or value % 1)
+                if name.startswith("n") and is_odd:
+                    text += f", and {name} is {value}: look at the order of the arguments"
+                    break
+            return f"{text}.", line
+    return None
+
+
+def _in_bytes(writes: Writes, start: int, size: int) -> Cause | None:
+    """Offsets are multiples of an element's size."""
+    offsets = np.concatenate([each.pointers.ravel() for each, _ in writes]) - np.uint64(start)
+    if size == 1 or not offsets.any() or (offsets % np.uint64(size**2)).any():
+        return None
+    text = f"All stores go to multiples of {size}, the size of an element: offsets count elements"
+    return f"{text}, and not bytes.", writes[0][1]
+
+
+def _by_the_grid(launch: Launch, writes: Writes) -> Cause:
+    """Programs are too few, or do the same."""
+    used = max(axis for axis in range(3) if axis == 0 or launch.grid[axis] > 1)
+    grid, line = launch.grid[: used + 1], writes[0][1]
+    for axis in sorted(launch.asked - {0}):
+        if launch.grid[axis] == 1:
+            return f"tl.program_id({axis}) is always 0, since the grid is {grid}.", line
+    first = writes[0][0]
+    for other, _ in writes:
+        if other.program != first.program and np.isin(other.addresses, first.addresses).any():
+            both = program_text(first.program, other.program)
+            own = "each must begin at its own, as pid * BLOCK_SIZE"
+            return f"Programs {both} store to the same elements: {own}.", line
+    count = math.prod(launch.grid)
+    started = f"a grid of {grid} starts {count:,} program{'s' * (count != 1)}"
+    return f"No program stores there: {started}, and triton.cdiv(n, BLOCK_SIZE) are needed.", None

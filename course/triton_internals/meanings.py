@@ -1,0 +1,207 @@
+"""What errors of the compiler and of the interpreter mean, and what to write instead."""
+
+import ast
+import re
+import tomllib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from string import Formatter
+from typing import Any
+
+import triton
+from triton import language as tl
+
+from .kernel_place import Place, chain_of
+
+
+def meaning(error: BaseException) -> str:
+    """What an error means, in a clause without a full stop; empty where its own words say it.
+
+    Goes by meanings.toml: the first whose pattern is found, and whose every brace can be filled.
+    """
+    last, place = chain_of(error)[-1], Place.of(error)
+    words = f"{type(last).__name__}: {getattr(last, 'message', None) or last}"
+    words = re.sub(r"'?constexpr\[(\w+)\]'?", r"\1", words)
+    for each in _meanings():
+        if each.get("at", "kernel") not in ("both", "kernel" if place.in_kernel else "launch"):
+            continue
+        match = re.search(each["words"], words, re.DOTALL)
+        if match and (text := _filled(each["says"], place, match)):
+            return text
+    return ""
+
+
+@cache
+def _meanings() -> list[dict[str, str]]:
+    text = Path(__file__).with_name("meanings.toml").read_text()
+    meanings: list[dict[str, str]] = tomllib.loads(text)["meaning"]
+    return meanings
+
+
+def _filled(says: str, place: Place, match: "re.Match[str]") -> str:
+    """A clause with its braces filled; empty where one of them cannot be."""
+    names = {name for _, name, *_ in Formatter().parse(says) if name}
+    groups = {f"w{number}": text for number, text in enumerate(match.groups(), start=1)}
+    texts = {name: groups[name] if name in groups else FACTS[name](place) for name in names}
+    return says.format(**texts) if all(texts.values()) else ""
+
+
+def _is_value(held: Any) -> bool:
+    return isinstance(held, tl.tensor)
+
+
+def _is_pointer(held: Any) -> bool:
+    return _is_value(held) and held.type.scalar.is_ptr()
+
+
+def _is_condition(held: Any) -> bool:
+    return _is_value(held) and held.type.scalar.is_bool()
+
+
+def _shape(held: Any) -> list[int]:
+    """A block's shape; empty for any other value."""
+    is_block = _is_value(held) and held.type.is_block()
+    return [int(size) for size in held.shape] if is_block else []
+
+
+def _mask(place: Place) -> str:
+    """The mask of a call, by its name or its place."""
+    named = place.call.keywords if place.call else []
+    by_place = place.operand(2 if place.function.endswith("store") else 1)
+    return next((ast.unparse(each.value) for each in named if each.arg == "mask"), by_place)
+
+
+def _misplaced(place: Place) -> str:
+    """A parameter whose name ends in _ptr, and which was given no pointer."""
+    named = (each for each in place.names.items() if each[0].endswith("_ptr"))
+    return next((name for name, held in named if _is_value(held) and not _is_pointer(held)), "")
+
+
+def _subscript(place: Place) -> str:
+    return ast.unparse(place.node) if isinstance(place.node, ast.Subscript) else ""
+
+
+def _picked(place: Place) -> str:
+    """A condition that indexes a block."""
+    is_comparison = isinstance((*place.operands, None, None)[1], ast.Compare)
+    is_known = is_comparison or _is_condition(place.held(1))
+    return place.operand(1) if is_known and _subscript(place) else ""
+
+
+def _sliced(place: Place) -> str:
+    """A block that is indexed by slices of which one leaves something out."""
+    slices = (each for each in ast.walk(place.node) if isinstance(each, ast.Slice))
+    return (
+        _subscript(place) if any(each.lower or each.upper or each.step for each in slices) else ""
+    )
+
+
+def _foreign(place: Place) -> str:
+    """A name of PyTorch's, NumPy's or math's."""
+    for node in ast.walk(place.node):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            home = getattr(place.names.get(node.value.id), "__name__", "")
+            if home in ("torch", "numpy", "math"):
+                return ast.unparse(node)
+    return ""
+
+
+def _in_triton(place: Place) -> str:
+    """A foreign function, or a method, by the name that it has in Triton's language."""
+    name = (_foreign(place) or getattr(place.node, "attr", "")).rpartition(".")[2]
+    return f"tl.{name}" if name and hasattr(tl, name) else ""
+
+
+def _range_size(place: Place) -> str:
+    """How long a range is from `a` to `a + size`, or from `i * size` to `(i + 1) * size`."""
+    start, end = place.operand(0), (*place.operands, None, None)[1]
+    if not isinstance(end, ast.BinOp):
+        return ""
+    left, size = ast.unparse(end.left), ast.unparse(end.right)
+    known = {ast.Add: start, ast.Mult: start.removesuffix(f" * {size}") + " + 1"}
+    return size if left == known.get(type(end.op)) else ""
+
+
+def _length(place: Place) -> int | None:
+    """The last operand of a range, where that is a constant."""
+    held = place.held(max(0, len(place.operands) - 1))
+    return held if isinstance(held, int) else None
+
+
+def _meeting(place: Place) -> list[tuple[str, list[int]]]:
+    """Two blocks that meet and do not fit: what each is called, and its shape."""
+    owns = [place.held(0), place.held(1)]
+    blocks = owns
+    for frame in place.frames:
+        if frame.f_code.co_name == "broadcast_impl_value":
+            blocks = [frame.f_locals["lhs"], frame.f_locals["rhs"]]
+    if not all(map(_shape, blocks)):
+        return []
+    if place.function and blocks is not owns and isinstance(place.node, ast.Call):
+        roles = {_is_pointer: "the block of pointers", _is_condition: "the mask"}
+        known = ([role for what, role in roles.items() if what(block)] for block in blocks)
+        return [
+            ((*role, "the value")[0], _shape(each))
+            for role, each in zip(known, blocks, strict=True)
+        ]
+    # By itself Triton puts 1 before the shape of the one that has fewer axes.
+    pairs = enumerate(zip(owns, blocks, strict=True))
+    return [(place.operand(i), _shape(own) or _shape(block)) for i, (own, block) in pairs]
+
+
+def _turned(place: Place) -> str:
+    """What to write where two blocks fit as soon as the axes of one are turned."""
+    meeting = _meeting(place)
+    for (_, fixed), (name, other) in zip(meeting, meeting[::-1], strict=True):
+        if len(fixed) == len(other) == 1:
+            return "for a tile of all pairs give one [:, None] and the other [None, :]"
+        rows, cols = fixed if len(fixed) == 2 else (0, 0)
+        fitting = {
+            (cols, rows): "one is turned: take .T of it, or exchange [:, None] and [None, :]",
+            (rows,): f"write {name}[:, None]",
+            (1, rows): "write [:, None] for [None, :]",
+            (cols, 1): "write [None, :] for [:, None], or reduce along the other axis",
+        }
+        if cols == other[-1] == 1:
+            return "write [None, :] for [:, None] in one of them"
+        if tuple(other) in fitting:
+            return fitting[tuple(other)]
+    return "axes that meet must be equally long, or 1"
+
+
+FACTS: dict[str, Callable[[Place], object]] = {
+    "a": lambda place: place.operand(0),
+    "b": lambda place: place.operand(1),
+    "c": lambda place: place.operand(2) or "…",
+    "b_shape": lambda place: _shape(place.held(1)),
+    "block_size": lambda place: name if (name := place.first(_is_value)).isupper() else "",
+    "descriptor": lambda place: place.first(
+        lambda held: isinstance(held, tl.core.tensor_descriptor_base)
+    ),
+    "expression": lambda place: ast.unparse(place.node).removesuffix("pass"),
+    "extreme": lambda place: place.function if place.function in ("tl.max", "tl.min") else "",
+    "foreign": _foreign,
+    "function": lambda place: place.function,
+    "gathered": lambda place: _shape(place.held(1)) and _subscript(place),
+    "in_triton": _in_triton,
+    "indexed_pointer": lambda place: place.operand(0) if _is_pointer(place.held(0)) else "",
+    "length": _length,
+    "literal": lambda place: text if (text := place.operand(1)).isdigit() else "",
+    "mask": _mask,
+    "met": lambda place: " and ".join(f"{name} is {shape}" for name, shape in _meeting(place)),
+    "misplaced": _misplaced,
+    "parameters": lambda place: ", ".join(
+        names if isinstance(names := place.held(0), dict) else ()
+    ),
+    "picked": _picked,
+    "pointed": lambda place: place.first(_is_pointer),
+    "power": lambda place: triton.next_power_of_2(_length(place) or 0),
+    "range_size": _range_size,
+    "several": lambda place: place.first(lambda held: isinstance(held, (tuple, list, tl.tuple))),
+    "sliced": _sliced,
+    "subscript": _subscript,
+    "turned": _turned,
+    "value": lambda place: place.first(_is_value),
+}
+"""What a brace of a clause holds, by its name; nothing where it is not known."""

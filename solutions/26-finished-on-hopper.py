@@ -1,0 +1,383 @@
+# %% [markdown]
+# # 26 · The finished kernel on Hopper
+#
+# The kernel for Hopper has the same arithmetic and another frame: descriptors, programs that stay, and
+# warps with different jobs. At the end you see how near it comes to the best.
+#
+# **By the end you can** explain a kernel at the limit of what Triton's `tl` can say today.
+#
+# **You need** notebook {finished-kernel}.
+#
+# | section | about minutes |
+# |---|---|
+# | Against the best | 10 |
+# | Beginning and end | 40 |
+# | **Together, an estimate** | 50 |
+
+# %%
+from course import draw, recorded
+
+# %% [markdown]
+# Now v5, from the same file. It starts with its descriptors, for which it takes the last stride of
+# each tensor. `q_rows` is the number of rows of q, if all of it is read as one matrix whose rows
+# are `stride_qm` apart. (`128 if HEADDIM == 256` is the subject of question 20.)
+#
+# ```python
+# q_rows, k_rows, v_rows, out_rows = matrix_rows
+# stride_qm, stride_kn = stride_q[2], stride_k[2]
+# stride_vn, stride_om = stride_v[2], stride_out[2]
+# q_tiles = tl.make_tensor_descriptor(
+#     q_ptr, [q_rows, stride_qm], [stride_qm, 1], [BLOCK_M, HEADDIM]
+# )
+# k_tiles = tl.make_tensor_descriptor(
+#     k_ptr, [k_rows, stride_kn], [stride_kn, 1], [BLOCK_N, HEADDIM]
+# )
+# v_tiles = tl.make_tensor_descriptor(
+#     v_ptr, [v_rows, stride_vn], [stride_vn, 1], [BLOCK_N, HEADDIM]
+# )
+# out_tiles = tl.make_tensor_descriptor(
+#     out_ptr, [out_rows, stride_om], [stride_om, 1],
+#     [BLOCK_M, 128 if HEADDIM == 256 else HEADDIM],
+# )
+# descriptors = (q_tiles, k_tiles, v_tiles, out_tiles)
+# strides = (stride_q, stride_k, stride_v, stride_out)
+# scale_log2 = scale * LOG2E
+# ```
+#
+# **13.** q has four axes, and its descriptor two. What is a row of it? What would go wrong where
+# tiles do not divide the length?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# All of q is read as one matrix whose rows are `stride_qm` wide. In `[batch, heads, length, D]` a
+# row is one query of one head; in `[batch, length, heads, D]` it is one query of all heads, side by
+# side. At the end of a head a tile would not run into zeros but into the rows that come next. So v5
+# is only taken where BLOCK_M divides both lengths.
+#
+# </details>
+#
+# ```python
+# def first_element(batch, head, stride):
+#     """The row and column where a head begins, in its tensor read as one matrix whose rows are
+#     `stride`'s last apart. A descriptor counts both in 32 bits."""
+#     stride_b, stride_h, stride_m = stride
+#     row = batch * (stride_b // stride_m) + head * (stride_h // stride_m)
+#     return tl.cast(row, tl.int32), tl.cast(head * (stride_h % stride_m), tl.int32)
+# ```
+#
+# **14.** Where does head h begin in `[batch, heads, length, D]`, and where in
+# `[batch, length, heads, D]`, both contiguous?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# In the first, `stride_h` is length * D and `stride_m` is D: row h * length, column 0. In the
+# second, `stride_h` is D and `stride_m` is heads * D: row 0 of its batch, column h * D. One
+# function serves both.
+#
+# </details>
+
+# %% [markdown]
+# The programs are persistent, as in notebook {persistent-programs}: no more than the GPU holds at a
+# time, and each takes one tile of queries after another. A head has `n_blocks` of these tiles, and
+# all heads together have `n_tiles`.
+#
+# ```python
+# if PERSISTENT:
+#     n_programs = tl.num_programs(axis=0)
+#     for nth in tl.range(tl.program_id(axis=0), n_tiles, n_programs, warp_specialize=True):
+#         tile = nth
+#         if IS_CAUSAL:  # every other round runs backwards: who had many keys gets few
+#             rounds = nth // n_programs
+#             backwards = tl.minimum((rounds + 1) * n_programs, n_tiles) - 1 - nth % n_programs
+#             tile = tl.where(rounds % 2 == 0, nth, backwards)
+#         attend_specialized(
+#             tile, descriptors, strides, lengths, lse_ptr, scale_log2, nheads, n_blocks,
+#             IS_CAUSAL, HEADDIM, BLOCK_M, BLOCK_N, HEADS_PER_KEY_HEAD, SPECIALIZE=False,
+#         )
+# ```
+#
+# **15.** 4 programs, 8 tiles, and a causal mask. Which tiles does program 0 get, and which does
+# program 3? Why is every other round turned around?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# In round 0 they get 0 and 3, and in round 1 min(8, 8) - 1 - 0 = 7 and 7 - 3 = 4. Within a head
+# the tiles come longest first, so whoever had a long one in one round gets a short one in the
+# next.
+#
+# </details>
+
+# %% [markdown]
+# You counted three orders, which ended at 85, 82 and 65. This is the fourth. `launch_specialized`,
+# v5's launcher, starts 128 programs for these 16 * 32 = 512 tiles of queries, since 128 share them
+# evenly in four rounds. With 128 programs no order can end before 66.
+
+
+# %% tags=["nbval-check-output"]
+def tile_of(nth, n_programs, n_tiles):
+    rounds = nth // n_programs
+    backwards = min((rounds + 1) * n_programs, n_tiles) - 1 - nth % n_programs
+    return nth if rounds % 2 == 0 else backwards
+
+
+lengths = 16 * list(range(32, 0, -1))  # 16 heads, the longest tile of queries first
+each = [sum(lengths[tile_of(nth, 128, 512)] for nth in range(p, 512, 128)) for p in range(128)]
+print("the first program is done at", min(each), "and the last at", max(each))
+
+# %% [markdown]
+# All end together, and no program had to ask who is free. That is one later than the best order
+# before, but a round takes the tiles of four heads only, so the L2 cache is asked for the keys of
+# four heads at a time and not of sixteen.
+#
+# ```python
+# else:
+#     attend_specialized(
+#         tl.program_id(axis=0), descriptors, strides, lengths, lse_ptr, scale_log2, nheads,
+#         n_blocks, IS_CAUSAL, HEADDIM, BLOCK_M, BLOCK_N, HEADS_PER_KEY_HEAD, SPECIALIZE=True,
+#     )
+# ```
+#
+# **16.** `SPECIALIZE` is True here, and above it was False. Which loop is divided among the warps
+# in each case, and what does that gain at a head dimension of 128?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Above, the loop over tiles is specialized as a whole, and here the loop over keys within one
+# tile. In the first case the producer runs on into the next tile and loads its q and first keys
+# while the consumers finish this one. That takes shared memory for a second q, which there is at
+# 128, and not at 256.
+#
+# </details>
+
+# %% [markdown]
+# What is done for one tile of queries:
+#
+# ```python
+# q_tiles, k_tiles, v_tiles, out_tiles = descriptors
+# stride_q, stride_k, stride_v, stride_out = strides
+# seqlen_q, seqlen_k = lengths
+# pair = tile // n_blocks
+# batch, head = pair // nheads, pair % nheads
+# key_head = head // HEADS_PER_KEY_HEAD
+# # Under a causal mask the last queries see most keys: they come first.
+# first_row = (n_blocks - 1 - tile % n_blocks) * BLOCK_M
+# q_row, q_col = first_element(batch, head, stride_q)
+# k_row, k_col = first_element(batch, key_head, stride_k)
+# v_row, v_col = first_element(batch, key_head, stride_v)
+# rows = tl.arange(0, BLOCK_M)  # [BLOCK_M]
+# cols = tl.arange(0, BLOCK_N)  # [BLOCK_N]
+# q = q_tiles.load([q_row + first_row, q_col])  # [BLOCK_M, HEADDIM]
+# end = seqlen_k
+# if IS_CAUSAL:
+#     end = tl.maximum(tl.minimum(first_row + BLOCK_M + (seqlen_k - seqlen_q), seqlen_k), 0)
+# ```
+#
+# **17.** `q_row` and `first_row` are added in the load of q. What is each of them?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# `q_row` is where the head begins in the matrix of all heads. `first_row` is where the tile begins
+# in its head. Tiles are numbered from the end of the head, so that the longest comes first.
+#
+# </details>
+#
+# ```python
+# m = tl.full([BLOCK_M], -float("inf"), tl.float32)  # of S * scale_log2
+# l = tl.zeros([BLOCK_M], tl.float32)
+# O = tl.zeros([BLOCK_M, HEADDIM], tl.float32)
+# for start in tl.range(0, end, BLOCK_N, warp_specialize=SPECIALIZE):
+#     k = k_tiles.load([k_row + start, k_col]).T  # [HEADDIM, BLOCK_N]
+#     S = tl.dot(q, k)  # [BLOCK_M, BLOCK_N], not yet scaled
+#     if IS_CAUSAL:
+#         last_visible = first_row + rows + (seqlen_k - seqlen_q) - start  # [BLOCK_M]
+#         S = tl.where(cols[None, :] <= last_visible[:, None], S, -float("inf"))
+# ```
+#
+# **18.** v2 to v4 have a loop of their own for masked tiles, and this kernel masks every tile of
+# a causal head. Why?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# The compiler divides one loop among the warps, and a second loop would have to be divided once
+# more. So the mask is computed on every tile. It costs a comparison and a selection per score,
+# and what the specialized warps gain is more than that.
+#
+# </details>
+#
+# ```python
+# m_new = tl.maximum(m, tl.max(S, axis=1) * scale_log2)  # [BLOCK_M]
+# P = tl.exp2(S * scale_log2 - m_new[:, None])  # [BLOCK_M, BLOCK_N]
+# alpha = tl.exp2(m - m_new)  # [BLOCK_M]
+# l = l * alpha + tl.sum(P, axis=1)
+# v = v_tiles.load([v_row + start, v_col])  # [BLOCK_N, HEADDIM]
+# O = tl.dot(P.to(v.dtype), v, O * alpha[:, None])  # [BLOCK_M, HEADDIM]
+# m = m_new
+# ```
+#
+# **19.** Which of the lines of this loop does the producer run, and which do the consumers? And
+# why is there no `finite` here, although rows are masked?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# The producer runs the `.load`s of k and v, and that of q where the loop over tiles is divided. All
+# else is the consumers', for 64 rows each. v5 is only taken where both lengths are multiples of
+# BLOCK_M. So the staircase begins at the edge of a tile: either the whole tile sees no key, and the
+# loop does not run, or each of its rows sees the first key. So its maximum is a number from the
+# first iteration on.
+#
+# </details>
+
+# %% [markdown]
+# And the result is stored, by a descriptor as well.
+#
+# ```python
+# l = tl.where(l == 0.0, 1.0, l)  # a row that sees no key: 0 / 1
+# tl.store(lse_ptr + pair.to(tl.int64) * seqlen_q + first_row + rows, m * LN2 + tl.log(l))
+# out_row, out_col = first_element(batch, head, stride_out)
+# out = O * (1.0 / l)[:, None]  # one division for a row
+# if HEADDIM == 256:  # by halves, whose place in shared memory fits beside two stages
+#     left, right = out.reshape(BLOCK_M, 2, HEADDIM // 2).permute(0, 2, 1).split()
+#     out_tiles.store([out_row + first_row, out_col], left.to(out_tiles.dtype))
+#     out_tiles.store([out_row + first_row, out_col + HEADDIM // 2], right.to(out_tiles.dtype))
+# else:
+#     out_tiles.store([out_row + first_row, out_col], out.to(out_tiles.dtype))
+# ```
+#
+# **20.** A store by descriptor goes through shared memory. What does the branch for 256 do?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# It stores the left 128 columns and then the right ones, so that half as much shared memory is
+# needed beside the tiles of k and v. `reshape` makes `[BLOCK_M, 2, 128]` of a tile, `permute`
+# moves the 2 to the end, and `split` takes a last axis of length 2 apart.
+#
+# </details>
+
+# %% [markdown]
+# **21.** v5 runs with `num_stages=2`. The settings file says that three stages "compile and give
+# wrong results". What do you learn from that?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# That a compiler has bugs too, and that a faster variant is first verified and then timed. The
+# course's own bench refuses to time what it has not verified.
+#
+# </details>
+
+# %% [markdown]
+# ## Against the best
+#
+# How good is all this? PyTorch's own attention can be told which kernel to take. `math` writes
+# the scores to memory and computes in float32. `efficient` and `flash` are flash attention in
+# CUDA, where `flash` is FlashAttention-2, written for the A100. `cuDNN` is NVIDIA's own, made for
+# each GPU. This was recorded on an H200 with PyTorch 2.11: 16,384 queries in all, 16 heads,
+# D = 128, float16. The operations are counted as 4 * M * N * D per head for everybody.
+
+# %%
+speeds = recorded("flash_attention_128")
+peers = {name: name for name in ("torch, cuDNN", "torch, flash", "torch, efficient", "torch, math")}
+draw.speeds(speeds, series={"flash_attention": "the course's v5", **peers})
+
+# %% [markdown]
+# `math` is more than twenty times slower than v5, and not ten times, as our count in steps says:
+# in float32 its scores are twice as large, and its products use no tensor cores. v5 is 1.5 to 1.6
+# times as fast as `flash`, and reaches 0.87 to 0.92 of cuDNN's speed.
+#
+# Where do the versions stand under the two roofs? v1 and v2 have tiles of 64 queries, the others of
+# 128; `flash_attention` is v5.
+
+# %%
+per_byte = {f"flash_attention_v{version}": 64 if version < 3 else 128 for version in (1, 2, 3, 4)}
+draw.ladder(speeds, {**per_byte, "flash_attention": 128})
+
+# %% [markdown]
+# None touches the roof of the L2 cache, but v2 is at seven tenths of it, and larger tiles
+# moved that roof out of the way. Between v1 and v2 the roofs are the same: what v2 saves is
+# instructions per score. Between v4 and v5 they are the same too: in v5 one group's softmax runs
+# under the other group's dots, and programs go on to the next tile without a pause.
+#
+# Now the same versions under a causal mask, where the operations counted are half as many.
+#
+# **Predict:** v1 leaves out no tile. It makes 310 TFLOP/s without a mask at 16,384. Where does it
+# end up with one?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# At about half, 155, since it does all of the work and half of it counts. It was recorded at 150:
+# the mask itself costs it little.
+#
+# </details>
+
+# %%
+versions = {f"flash_attention_v{version}": f"v{version}" for version in (1, 2, 3, 4)}
+draw.speeds(recorded("flash_attention_128_causal"), series={"flash_attention": "v5", **versions})
+
+# %% [markdown]
+# `v2` skips what is hidden, folds the scale into exp2 and starts long programs first: 1.9 to 2.7
+# times as fast as v1. `v3` has larger tiles and more depth; at 512 and 1,024 keys its tiles waste
+# more at the staircase than they gain. `v4` reads k and v by descriptors. `v5` has specialized
+# warps and persistent programs. That gains most where loops are short: a third over v4 at 1,024,
+# four percent at 16,384.
+#
+# And the other head dimensions? v5 is made for 128 and 256; at 64 the course's best is v4. Here is
+# the best one's share of cuDNN's speed.
+
+# %%
+for head_dim in (64, 128, 256):
+    runs = [recorded(f"flash_attention_{head_dim}{suffix}") for suffix in ("", "_causal")]
+    pairs = [(run.at("torch, cuDNN", n), run.at("flash_attention", n)) for run in runs for n in
+             (1024, 2048, 4096, 8192, 16384)]  # fmt: skip
+    ratios = [theirs.ms / ours.ms for theirs, ours in pairs]
+    extremes = f"{min(ratios):.2f} to {max(ratios):.2f}"
+    print(f"D = {head_dim:3}: {extremes}, {sum(ratios) / 10:.2f} on average")
+
+# %% [markdown]
+# Where does the rest go? It is lost in the loop. Within one consumer group the dot, the powers and
+# the next dot still wait for one another. Only the other group can fill the gap, and nothing makes
+# the two take turns.
+#
+# One more cost is not in these plots, which show the GPU's time. To launch v5, Python takes the CPU
+# 0.12 to 0.16 ms, and cuDNN's call 0.04 to 0.06. In the causal run at 512 keys v5's launch takes
+# longer than the GPU's work. A CUDA graph, in notebook {inside-a-c-program}, launches without
+# Python. Export is no way out here: v4 takes descriptors and v5 makes them, and notebook
+# {inside-a-c-program} shows why neither can be exported.
+
+# %% [markdown]
+# ## On your own
+#
+# - Compile v5 with `HEADDIM=256, BLOCK_N=64, PERSISTENT=False`. Which registers does each group
+#   ask for, and how many copies has the producer?
+#
+# ## In practice
+#
+# [kernels/attention/__init__.py](../kernels/attention/__init__.py) is the finished operation: any
+# lengths, head dimensions from 16 to 256, batches, grouped heads, causal or not, in five versions.
+# v4 and v5 need a GPU that reads descriptors in hardware, and lengths or strides that suit them. On
+# an H100 or H200, `flash_attention` takes the kernels of notebook {fastest-kernel} where they suit;
+# these five alone are `flash_attention_tl`.
+#
+# To train, a model needs the backward pass as well. It reads the log-sum-exp, computes each score
+# a second time, and writes no M x N matrix either. There are five matrix products per tile: S once
+# more, and those for the gradients of P, V, Q and K. Storing P would save the first, and it would
+# cost the traffic that flash attention avoids.
+#
+# ## What you can do now
+#
+# You have read a kernel at the limit of what Triton can say today, and you know what keeps it from
+# the best. Could you say it in one sentence?
+
+# %% [markdown]
+# `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
+# [solutions/26-finished-on-hopper.py](../solutions/26-finished-on-hopper.py) has all answers.
+#
+# **Next:** [27, ahead of time](27-ahead-of-time.ipynb).

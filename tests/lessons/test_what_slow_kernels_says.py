@@ -1,0 +1,191 @@
+"""What "Your own kernels" says of slow kernels is what `diagnose` counts, and the kernels are
+those that were recorded."""
+
+import ast
+import re
+
+import pytest
+import torch
+
+from course import cost, diagnose, gpu_report, kernel_metrics, lower, step_profile
+from course.benching.profiles import METRICS, SECTORS, TIME
+from course.diagnosing.result import EXPLAINED
+from course.lessons.source import ROOT
+from tests.support.lesson import Lesson, empty, script_of
+
+LESSON = Lesson("Your own kernels")
+CODE = LESSON.code
+
+
+@pytest.fixture(scope="module")
+def lesson(tmp_path_factory):
+    """The lesson's kernels, by their names."""
+    kernels = []
+    for text in CODE:
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.FunctionDef) and node.decorator_list:
+                first = node.decorator_list[0].lineno - 1
+                kernels.append("\n".join(text.splitlines()[first : node.end_lineno]))
+    return script_of(tmp_path_factory.mktemp("lesson"), LESSON.imports, *kernels)
+
+
+def softmax(kernel, columns=1, **settings):
+    x = empty(1024, 16384)
+    grid = (16384 // columns,)
+    return diagnose(kernel, grid, x, x, 1024, 16384, BLOCK_ROWS=1024, **settings, target="H200")
+
+
+def test_a_softmax_down_the_columns_wastes_sectors_twice_and_its_store_counts_most(lesson):
+    told = softmax(lesson.columns_kernel)
+    assert told.causes == ["sectors", "sectors"]
+    assert [finding.what.split(":")[0] for finding in told.findings] == [
+        "store out_ptr",
+        "load x_ptr",
+    ]
+    assert [f"{each.gain:.1f}" for each in told.findings] == ["5.5", "1.2"]
+
+
+def test_behind_the_sectors_stand_spills_and_eight_warps_mend_them(lesson):
+    told = softmax(lesson.tiles_kernel, 32, BLOCK_COLS=32)
+    assert told.causes == ["spills"] and "num_warps=8, with which nothing spills" in str(told)
+    assert "spilled to memory, with 32 registers per thread" in str(told)
+    assert "The report says 32" in LESSON.flat
+    mended = softmax(lesson.tiles_kernel, 32, BLOCK_COLS=32, num_warps=8)
+    assert mended.causes == [] and mended.work.longest[0] == "memory"
+    assert 1024 * 32 // (4 * 32) == 256
+
+
+PRODUCT = empty(1024, 256, dtype=torch.float16), empty(256, 1024, dtype=torch.float16)
+
+
+def product(kernel):
+    args = (*PRODUCT, empty(1024, 1024), 1024, 256)
+    return diagnose(kernel, (16, 16), *args, BLOCK=64, target="H200")
+
+
+def test_of_two_findings_in_the_first_product_the_spills_gain_nothing(lesson):
+    told = product(lesson.slow_product_kernel)
+    assert told.causes == ["tensor cores", "spills"]
+    assert told.findings[0].gain > 2 and told.findings[1].gain < 1.05
+    assert product(lesson.product_kernel).causes == []
+
+
+def test_the_second_product_waits_in_a_while_loop_and_spills_nothing(lesson):
+    assert product(lesson.slow_walk_kernel).causes == ["pipelining"]
+    assert product(lesson.walk_kernel).causes == []
+
+
+def test_a_length_from_memory_makes_loads_narrow(lesson):
+    x, out = empty(4096, 4096, dtype=torch.float16), empty(4096)
+    lengths = torch.full((4096,), 4000, dtype=torch.int32)
+    causes = [
+        diagnose(kernel, (4096,), x, lengths, out, 4096, BLOCK_SIZE=4096, target="H200").causes
+        for kernel in (lesson.slow_means_kernel, lesson.means_kernel)
+    ]
+    assert causes == [["narrow"], []]
+    counted = cost(
+        lesson.slow_means_kernel, (4096,), x, lengths, out, 4096, BLOCK_SIZE=4096, target="H200"
+    )
+    # Narrow loads of neighbors ask for the same sectors again, so `cost` alone would say c.
+    assert "8.00 times the least" in str(counted)
+
+
+def test_a_long_sum_has_two_findings_and_few_programs_comes_first(lesson):
+    x = empty(2**20)
+    told = diagnose(lesson.slow_dot_kernel, (1,), x, x, x, 2**20, BLOCK_SIZE=1024, target="H200")
+    assert told.causes == ["few programs", "pipelining"]
+    few, loop = told.findings
+    assert few.gain > 100 and round(loop.gain) == 2
+
+
+def test_each_of_the_six_letters_is_the_right_one_somewhere():
+    from course.exercises.registry import topic_exercises
+
+    causes = [getattr(each, "cause", None) for each in topic_exercises("when_it_is_slow").values()]
+    letters = {cause.right for cause in causes if cause}
+    assert letters | {"d"} == set("abcdef")  # d is the one that the lesson mends itself
+
+
+def functions(text):
+    return {node.name: ast.dump(node) for node in ast.parse(text).body if hasattr(node, "args")}
+
+
+def test_the_recorded_kernels_are_the_lessons():
+    recorder = ROOT / "tools" / "record" / "kernel_metrics.py"
+    recorded = functions(recorder.read_text())
+    for name in ("columns_kernel", "tiles_kernel"):
+        (text,) = [cell for cell in CODE if cell.startswith(f"@triton.jit\ndef {name}(")]
+        assert functions(text)[name] == recorded[name]
+
+
+def test_the_profile_says_what_the_lesson_says_of_it():
+    profile = step_profile()
+    assert profile.recorded
+    first, mended = profile.steps["one_hot"], profile.steps["in place"]
+    assert (round(first.us), round(mended.us)) == (1845, 1039)
+    attention = first.at("forward", "attention")
+    assert round(100 * attention.us / first.us) == 6
+    assert round(mended.at("forward", "attention").us) == 102
+    assert 0.4 < first.at("backward", "minus the targets").us / first.us < 0.5
+    assert 1.0e9 < 4096 * 32_000 * 8 < 1.1e9
+
+
+def test_the_metrics_say_what_the_lesson_says_of_them(lesson):
+    metrics = kernel_metrics()
+    slow, spills, mended = metrics.launches.values()
+    busy = [metric for metric in METRICS if metric != TIME]
+    memory, l2, multiprocessors, warps = busy
+    assert round(slow[l2]) == 81 and slow[memory] < 10
+    assert max(mended[each] for each in (memory, l2, multiprocessors)) < 66.5
+    assert round(mended[l2]) == 66 and round(mended[warps]) == 12
+    loaded, stored, *of_spills = SECTORS
+    assert (slow[loaded], slow[stored]) == (2**24, 2**24)
+    assert sum(spills[each] for each in of_spills) > spills[loaded] + spills[stored]
+    us = list(metrics.us.values())
+    assert round(us[1]) == 203 and 7 < us[0] / us[2] < 7.5
+    assert f"{metrics.bytes / us[2] / 1e6:.1f}" == "2.6"
+    spilled, tiles = [
+        softmax(lesson.tiles_kernel, 32, BLOCK_COLS=32, **options).work
+        for options in ({}, {"num_warps": 8})
+    ]
+    assert (round(tiles.us), round(us[2])) == (32, 51) and tiles.us / us[2] < EXPLAINED
+    assert round(spilled.us) == 174 and spilled.us / us[1] > EXPLAINED
+    assert sum(spills[each] for each in of_spills) == 18_776_064
+    assert spilled.l1_sectors - tiles.l1_sectors == 18_776_064
+    x = empty(1024, 16384)
+    resources = lower(
+        lesson.tiles_kernel, x, x, 1024, 16384, BLOCK_ROWS=1024, BLOCK_COLS=32, num_warps=8,
+        target="sm_90",
+    ).resources  # fmt: skip
+    assert (resources.registers, resources.programs_per_sm) == (214, 1)
+
+
+def test_the_reports_say_what_the_lesson_says_of_them():
+    source = (ROOT / "tools/record/wrong.py").read_text().split("\n")
+    assert source[43].strip() == "x = tl.load(x_ptr + offsets)"
+    assert source[44].strip() == "tl.store(out_ptr + offsets, 2 * x)"
+    checked = gpu_report("out of bounds, checked").said
+    assert "read of size 4" in checked and "wrong.py:45" in checked
+    assert "thread (104,0,0) in block (7,0,0)" in checked and 7 * 128 + 104 == 1000
+    assert "ERROR SUMMARY: 24 errors" in checked and 8 * 128 - 1000 == 24
+    assert "1000 right elements of 1000" in gpu_report("out of bounds").said
+    printed = gpu_report("printed").said.split("\n")
+    left = int(re.search(r"\((\d+) more lines\)", "\n".join(printed))[1])
+    assert len(printed) - 1 + left == 64
+    errors = gpu_report("illegal access").said.split("\n")
+    assert [("illegal memory access" in line) for line in errors] == [True] * 3 + [False]
+    assert "right elements: 1 of 128" in gpu_report("race").said
+    raced = gpu_report("race, checked").said
+    assert "Race reported" in raced and "right elements: 128 of 128" in raced
+    assert "stopped" in gpu_report("hang").ended
+    assert "1024 of 1024" in gpu_report("after the hang").said
+
+
+def test_assertions_on_the_device_are_compiled_only_if_asked_for(lesson):
+    x, index = empty(50, 20), empty(3, dtype=torch.int64)
+    args = (x, index, empty(3, 20), 20)
+    plain, debug = (
+        lower(lesson.wrong_embed_kernel, *args, BLOCK_SIZE=32, target="sm_90", **options).ptx
+        for options in ({}, {"debug": True})
+    )
+    assert "__assertfail" not in plain and "__assertfail" in debug

@@ -1,0 +1,113 @@
+"""Why a result is wrong, where the accesses of its programs show it."""
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+from course import MODE
+from course.verifying.api import verify
+from course.verifying.inputs import Case, Input
+
+pytestmark = pytest.mark.skipif(MODE.gpu, reason="needs CPU mode: the interpreter sees accesses")
+
+VECTOR, MATRIX = Case((Input((100,)),)), Case((Input((40, 50)),))
+
+
+def told(function, reference, case=VECTOR, block=32) -> str:
+    (outcome,) = verify(function, reference, [case], block=block).outcomes
+    assert outcome.verdict == "wrong"
+    return outcome.reason
+
+
+@triton.jit
+def scale_kernel(x_ptr, out_ptr, n_elements, a, b, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offsets < n_elements
+    x = tl.load(x_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, a * x + b, mask=mask)
+
+
+def numbers_in_the_wrong_order(x):
+    out = torch.empty_like(x)
+    scale_kernel[(triton.cdiv(x.numel(), 32),)](x, out, -0.5, x.numel(), 2.0, BLOCK_SIZE=32)
+    return out
+
+
+def in_place(x):
+    scale_kernel[(triton.cdiv(x.numel(), 32),)](x, x, x.numel(), 2.0, 0.0, BLOCK_SIZE=32)
+    return x
+
+
+def test_a_count_that_is_none_is_named():
+    words = "The mask keeps program 0 from storing it, and n_elements is -0.5: look at the order"
+    assert words in told(numbers_in_the_wrong_order, lambda x: x)
+
+
+def test_one_tensor_for_two_parameters_is_named():
+    words = "input x, which the kernel calls x_ptr and out_ptr: allocate an output"
+    assert words in told(in_place, lambda x: 2 * x)
+
+
+@triton.jit
+def rows_kernel(x_ptr, limit_ptr, out_ptr, n_cols, BLOCK_SIZE: tl.constexpr):
+    row = tl.program_id(0)
+    limit = tl.load(limit_ptr + row)
+    cols = tl.arange(0, BLOCK_SIZE)
+    far = row * (row > 39).to(tl.int32) * 10**7
+    x = tl.load(x_ptr + far + row * n_cols + cols, mask=cols < n_cols)
+    tl.store(out_ptr + row * n_cols + cols, tl.minimum(x, limit), mask=cols < n_cols)
+
+
+def a_program_too_many(x, limit):
+    out = torch.empty_like(x)
+    rows_kernel[(x.shape[0] + 1,)](x, limit, out, x.shape[1], BLOCK_SIZE=64)
+    return out
+
+
+def test_what_was_outside_first_is_told_and_not_what_was_far():
+    case = Case((Input((40, 50)), Input((40,))))
+    words = "Program 40 read outside limit_ptr, whose length is 40: at [40]."
+    assert words in told(a_program_too_many, lambda x, limit: x, case, block=None)
+
+
+@triton.jit
+def looping_kernel(x_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
+    for start in range(0, n, BLOCK_SIZE):
+        offsets = tl.program_id(0) * n + start + tl.arange(0, BLOCK_SIZE)
+        tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < n), mask=offsets < n)
+
+
+def an_axis_too_many(x):
+    out = torch.empty_like(x)
+    looping_kernel[(1, 2000)](x, out, x.numel(), BLOCK_SIZE=32)
+    return out
+
+
+def test_an_axis_that_no_program_asks_for_is_named_before_all_of_it_has_run():
+    case = Case((Input((100_000,)),))
+    words = "2,000 programs along axis 1, and none asks for tl.program_id(1): each element is done"
+    assert words in told(an_axis_too_many, torch.clone, case, block=1024)
+
+
+@triton.jit
+def rounding_kernel(a_ptr, b_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    a = tl.load(a_ptr + offsets, mask=offsets < n).to(tl.float32)
+    b = tl.load(b_ptr + offsets, mask=offsets < n)
+    gated = (tl.sigmoid(a).to(tl.float16) * a.to(tl.float16)).to(tl.float16)
+    gated = (gated + 1).to(tl.float16) - 1
+    tl.store(out_ptr + offsets, gated * b, mask=offsets < n)
+
+
+def rounded_between(a, b):
+    out = torch.empty_like(a)
+    rounding_kernel[(triton.cdiv(a.numel(), 256),)](a, b, out, a.numel(), BLOCK_SIZE=256)
+    return out
+
+
+def test_a_line_that_rounds_on_the_way_is_named():
+    case = Case((Input((1000,), torch.float16),) * 2)
+    text = told(rounded_between, lambda a, b: torch.nn.functional.silu(a) * b, case)
+    assert "gated = (tl.sigmoid(a)" in text.split("\n")[0]
+    assert "compute in float32 and round once" in text
