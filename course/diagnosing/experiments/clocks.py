@@ -18,10 +18,10 @@ _END = f"""\
 	mov.u64 %course_end, %globaltimer;
 {PROGRAM_NUMBER}	ld.param.b64 %course_at, [PARAMETER];
 	mad.wide.u32 %course_at, %course_program, {RECORD_BYTES}, %course_at;
-	mov.u32 %course_place, %smid;
-	cvt.u64.u32 %course_sm, %course_place;
-	mov.u32 %course_place, %tid.x;
-	setp.eq.u32 %course_first, %course_place, 0;
+	mov.u32 %course_index, %smid;
+	cvt.u64.u32 %course_sm, %course_index;
+	mov.u32 %course_index, %tid.x;
+	setp.eq.u32 %course_first, %course_index, 0;
 	@%course_first st.global.v2.b64 [%course_at], {{%course_start, %course_end}};
 	@%course_first st.global.b64 [%course_at+16], %course_sm;
 	ret;

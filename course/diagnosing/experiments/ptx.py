@@ -84,15 +84,15 @@ class Instruction:
         return ".shared" in self.name and self.operation in ("ld", "ldmatrix")
 
 
-PROGRAM_REGISTERS = "\t.reg .b32 %course_program, %course_size, %course_place;\n"
+PROGRAM_REGISTERS = "\t.reg .b32 %course_program, %course_size, %course_index;\n"
 PROGRAM_NUMBER = """\
 	mov.u32 %course_program, %ctaid.z;
 	mov.u32 %course_size, %nctaid.y;
-	mov.u32 %course_place, %ctaid.y;
-	mad.lo.u32 %course_program, %course_program, %course_size, %course_place;
+	mov.u32 %course_index, %ctaid.y;
+	mad.lo.u32 %course_program, %course_program, %course_size, %course_index;
 	mov.u32 %course_size, %nctaid.x;
-	mov.u32 %course_place, %ctaid.x;
-	mad.lo.u32 %course_program, %course_program, %course_size, %course_place;
+	mov.u32 %course_index, %ctaid.x;
+	mad.lo.u32 %course_program, %course_program, %course_size, %course_index;
 """
 """Instructions that number the programs of a grid, those of its first axis one after the other."""
 
