@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 09 · Why is it slow?
 #
-# Here are three kernels. They are right, and they are slow, and nobody tells you why. You find out,
+# Here are four kernels. They are right, and they are slow, and nobody tells you why. You find out,
 # with four questions that you ask in the same order each time.
 #
 # **By the end you can** tell whether loads are wide, whether registers spill, and whether sectors are
@@ -12,9 +12,9 @@
 # | section | about minutes |
 # |---|---|
 # | Registers and spills | 5 |
-# | When a kernel is slow | 45 |
+# | When a kernel is slow | 60 |
 # | Beginning and end | 6 |
-# | **Together, an estimate** | 56 |
+# | **Together, an estimate** | 71 |
 # | Stretch exercises, for those with time left | 20 |
 
 # %%
@@ -105,7 +105,7 @@ for block_size in (1024, 4096, 16384, 32768):
 # roof, as in notebook {three-in-one}. If the two agree, the kernel is not slow. Then only moving
 # fewer bytes helps.)
 #
-# The three kernels that follow give the right result, and each has one of these four problems. In
+# The four kernels that follow give the right result, and each has one of these four problems. In
 # each exercise you name the problem by its letter, and write the kernel without it. Nothing is
 # timed: the compiler's output and the counts tell, also without a GPU.
 #
@@ -200,7 +200,78 @@ check("slow-rows-and-factors", answer)
 # </details>
 
 # %% [markdown]
-# The second kernel divides each row by its sum. It is launched on a matrix of 4,096 rows and
+# The second kernel collects pages. A server of language models keeps what it remembers of each
+# conversation in pages of one long vector, the *pool*, and a table says where the pages of one
+# conversation begin. One program copies one page of 2,048 elements, and there are 4,096 of them.
+
+
+# %%
+@triton.jit
+def slow_pages_kernel(pool_ptr, starts_ptr, out_ptr, PAGE_SIZE: tl.constexpr):
+    page = tl.program_id(axis=0)
+    offsets = tl.arange(0, PAGE_SIZE)
+    start = tl.load(starts_ptr + page)
+    x = tl.load(pool_ptr + start + offsets)
+    tl.store(out_ptr + page * PAGE_SIZE + offsets, x)
+
+
+# %%
+pool, pages = torch.empty(2**24, device="meta"), torch.empty(2**23, device="meta")
+starts = torch.empty(4096, dtype=torch.int32, device="meta")
+lowered = lower(slow_pages_kernel, pool, starts, pages, PAGE_SIZE=2048, target="sm_90")
+print({name: count for name, count in lowered.counts["ptx"].items() if "global" in name})
+print(lowered.resources)
+
+# %% [markdown]
+# ### Exercise {slow-pages} · Why is it slow? Pages of a cache (core)
+#
+# What slows `slow_pages_kernel` down: **a**, **b**, **c** or **d**? (`cost` says 4.00 times the
+# least for the pool, so read the address.) Then write `pages_kernel`, which does the same without
+# it. Every page begins at a multiple of `PAGE_SIZE`, a power of two of at least 512.
+
+
+# %%
+# exercise slow-pages
+cause = None
+# about 1 line from here
+cause = "b"
+# to here
+
+
+@triton.jit
+def pages_kernel(pool_ptr, starts_ptr, out_ptr, PAGE_SIZE: tl.constexpr):
+    page = tl.program_id(axis=0)
+    offsets = tl.arange(0, PAGE_SIZE)
+    # about 3 lines from here
+    start = tl.multiple_of(tl.load(starts_ptr + page), 16)
+    x = tl.load(pool_ptr + start + offsets)
+    tl.store(out_ptr + page * PAGE_SIZE + offsets, x)
+    # to here
+
+
+answer = cause, pages_kernel
+
+# %%
+check("slow-pages", answer)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# No load in the PTX is wide. Are they loads of neighbors?
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# The compiler does not know what a table holds. You do: say by which number each `start` can be
+# divided, as in exercise {wide-loads}.
+#
+# </details>
+
+# %% [markdown]
+# The third kernel divides each row by its sum. It is launched on a matrix of 4,096 rows and
 # 32,768 columns: one program per row, `BLOCK_SIZE=32768`, and 4 warps as usual. Ask the tools
 # yourself. (For `cost`, a grid of `(8,)` is enough, since all rows are alike.)
 
@@ -284,7 +355,7 @@ check("slow-shares-of-a-sum", answer)
 # </details>
 
 # %% [markdown]
-# The third kernel limits each row of a matrix to a largest value of its own. The matrix is short
+# The fourth kernel limits each row of a matrix to a largest value of its own. The matrix is short
 # and very wide: 4 rows of 2^20 elements. Each program goes through its row in a loop.
 
 

@@ -26,7 +26,7 @@ NAMES = {
     ),
     "compilation_stages": (
         "which-stage", "elements-per-thread", "wide-loads", "slow-rows-and-factors",
-        "slow-shares-of-a-sum", "slow-long-rows",
+        "slow-pages", "slow-shares-of-a-sum", "slow-long-rows",
     ),
     "softmax": (
         "row-sums", "row-maxima", "log-softmax", "merge-two-halves", "online-bytes", "narrow-rows",

@@ -124,6 +124,24 @@ MISTAKES = {
             "reads outside", "", "reads outside scale_ptr 7 in case 1",
             means="They take the remainder, which is the column; the row is the quotient."),
     ],
+    "slow-pages": [
+        Mistake("lanes that lie apart", {'cause = "b"': 'cause = "c"'}, "wrong", "load neighbors",
+            "cause c",
+            means="They think of the pages, which lie apart; the lanes of one program do not."),
+        Mistake("too few programs", {'cause = "b"': 'cause = "a"'}, "wrong", "for each page",
+            "cause a",
+            means="They guess at the grid, without counting its programs."),
+        Mistake("as it was", {
+            "tl.multiple_of(tl.load(starts_ptr + page), 16)": "tl.load(starts_ptr + page)",
+        }, "wrong", "loads in the PTX are narrow", "narrow loads",
+            means="They name the cause and leave the kernel as it was."),
+        Mistake("a promise of the page", {
+            "start = tl.multiple_of(tl.load(starts_ptr + page), 16)":
+            "page = tl.multiple_of(page, 16)\n    start = tl.load(starts_ptr + page)",
+        }, "false promise", "that 1 is a multiple of 16", "false promise in case 1",
+            means="They promise something of the page's number; it is the place where the page "
+            "begins that is a multiple of 16."),
+    ],
     "slow-shares-of-a-sum": [
         Mistake("too few programs", {'cause = "d"': 'cause = "a"'}, "wrong", "4,096 rows",
             "cause a",
@@ -200,6 +218,20 @@ OTHERS = {
     "slow-rows-and-factors": [
         Other("by row and column", {"x_ptr + number": "x_ptr + row * n_cols + number % n_cols"}),
         Other("the scale as a block of its own", {"x * scale": "scale * x"}),
+    ],
+    "slow-pages": [
+        Other("a promise of the pointer", {
+            "tl.multiple_of(tl.load(starts_ptr + page), 16)": "tl.load(starts_ptr + page)",
+            "pool_ptr + start": "tl.multiple_of(pool_ptr + start, 16)",
+        }),
+        Other("a promise in a line of its own", {
+            "start = tl.multiple_of(tl.load(starts_ptr + page), 16)":
+            "start = tl.load(starts_ptr + page)\n    tl.multiple_of(start, 16)",
+        }),
+        Other("arithmetic that shows it", {
+            "tl.multiple_of(tl.load(starts_ptr + page), 16)":
+            "tl.load(starts_ptr + page) // PAGE_SIZE * PAGE_SIZE",
+        }),
     ],
     "slow-shares-of-a-sum": [
         Other("8 warps", {"num_warps=16": "num_warps=8"}),

@@ -39,6 +39,19 @@ def _all_loads_are_wide(stages: dict[str, str]) -> Judged | None:
     return wrong("narrow loads", says) if narrow else None
 
 
+def _collect_pages(kernel: Kernel, pool: torch.Tensor, pages: torch.Tensor) -> torch.Tensor:
+    n_pages, page_size = len(pages), pool.shape[1]
+    out = torch.empty(n_pages, page_size, dtype=pool.dtype, device=pool.device)
+    kernel[(n_pages,)](pool, pages * page_size, out, PAGE_SIZE=page_size)
+    return out
+
+
+def _no_load_is_wide(stages: dict[str, str]) -> Judged | None:
+    loads = re.findall(r"\bld\.global\S*", stages["ptx"])
+    says = f"The values are right, but all {len(loads)} loads in the PTX are narrow."
+    return None if any(".v4." in load for load in loads) else wrong("narrow loads", says)
+
+
 def _scale_rows(kernel: Kernel, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
     out = torch.empty_like(x)
     kernel[(triton.cdiv(x.numel(), 256),)](x, scale, out, *x.shape, BLOCK_SIZE=256)
@@ -139,6 +152,30 @@ EXERCISES = (
             launch=_scale_rows,
         ),
         counted=_sectors_wasted,
+    ),
+    DiagnosisExercise(
+        cause=cause(
+            "slow-pages",
+            right="b",
+            a="There is a program for each page, and 4,096 pages are enough for any GPU.",
+            b="Where a page begins was loaded from memory, so the compiler cannot know that 4 "
+            "divides it. A plain copy waits for memory and hardly notices; a kernel that also "
+            "computes does.",
+            c="The lanes of a warp load neighbors. Narrow loads ask for the same sector four "
+            "times, and the cache has it after the first.",
+            d="A thread holds 16 elements, and `lower` reports no spilled bytes.",
+        ),
+        mended=KernelExercise(
+            "slow-pages",
+            parameters=("pool_ptr", "starts_ptr", "out_ptr", "PAGE_SIZE"),
+            reference=lambda pool, pages: pool[pages.long()],
+            cases=tuple(
+                Case((Input((80, size)), Input((n,), torch.int32, values="small")), seed=n)
+                for n, size in ((5, 2048), (1, 512), (7, 1024))
+            ),
+            launch=_collect_pages,
+            compiled=_no_load_is_wide,
+        ),
     ),
     DiagnosisExercise(
         cause=cause(
