@@ -203,9 +203,8 @@ def static_html(panes: list[Pane], overview: str) -> str:
     for pane in panes:
         numbered = zip(pane["rows"], pane["lines"], strict=True)
         text = "\n".join(f"{row:5}  {_plain(line)}" for row, line in numbered)
-        text = f"{pane['legend']}\n{text}" if pane["legend"] else text
         summary = f"<summary>{html.escape(pane['title'])}, {pane['counted']}</summary>"
-        parts.append(
-            f"<details{' open' if pane['open'] else ''}>{summary}{code_block(text)}</details>"
-        )
+        legend = f"<p>{html.escape(pane['legend'])}</p>" if pane["legend"] else ""
+        is_open = " open" if pane["open"] else ""
+        parts.append(f"<details{is_open}>{summary}{legend}{code_block(text)}</details>")
     return "\n".join(parts)
