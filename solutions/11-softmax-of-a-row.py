@@ -354,8 +354,9 @@ for n in (1000, 1008, 1024):
 # ### Exercise {log-softmax} · Log-softmax (core)
 #
 # Store the natural logarithm (`tl.log`) of softmax, for float32 rows whose numbers may lie ten
-# thousand apart. Rows of `x` are `stride_xm` elements apart, and `out` is contiguous. The exercise
-# launches one program per row. In PyTorch: `torch.log_softmax(x, dim=1)`.
+# thousand apart, or near -3.4e38, where float32 ends. Rows of `x` are `stride_xm` elements apart,
+# and `out` is contiguous. The exercise launches one program per row. In PyTorch:
+# `torch.log_softmax(x, dim=1)`.
 
 
 # %%

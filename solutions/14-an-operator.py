@@ -75,7 +75,7 @@ def softmax(x):
 # exercise column-sums
 @triton.jit
 def column_sum_kernel(x_ptr, out_ptr, n_rows, n_cols, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
-    rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    rows = tl.program_id(axis=0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
     cols = tl.program_id(axis=1) * BLOCK_N + tl.arange(0, BLOCK_N)
     # about 3 lines from here
     mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)
@@ -153,7 +153,7 @@ check("column-sums", column_sum)
 def softmax_backward_kernel(out_ptr, d_out_ptr, dx_ptr, n_cols, BLOCK_N: tl.constexpr):
     cols = tl.arange(0, BLOCK_N)
     mask = cols < n_cols
-    offsets = tl.program_id(axis=0) * n_cols + cols
+    offsets = tl.program_id(axis=0).to(tl.int64) * n_cols + cols
     # about 4 lines from here
     out = tl.load(out_ptr + offsets, mask=mask, other=0.0)
     d_out = tl.load(d_out_ptr + offsets, mask=mask, other=0.0)

@@ -102,6 +102,15 @@ MISTAKES = {
                 "becomes the maximum.")
             for number in ("-1e4", "-1e5")
         ),
+        Mistake("scaled before the maximum is taken off", {
+            "    shifted = x - tl.max(x, axis=0)\n"
+            "    out = shifted - tl.log(tl.sum(tl.exp(shifted), axis=0))":
+            "    x = x * 1.4426950408889634\n"
+            "    shifted = x - tl.max(x, axis=0)\n"
+            "    out = (shifted - tl.log2(tl.sum(tl.exp2(shifted), axis=0))) * 0.6931471805599453",
+        }, "wrong", "leaves the range of float32", "slip 4",
+            means="They go over to powers of two at once; take the maximum off first, then the "
+            "product stays small."),
         Mistake("base two", {"tl.log(": "tl.log2("}, "wrong",
             "comes out if the logarithm is the one to base 2", "slip 1",
             means="They think that the base cancels, as in exp2 over a sum of exp2; the powers "
@@ -380,7 +389,7 @@ OTHERS = {
     ],
     "column-sums": [
         Other("a program for all rows", {
-            "    rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)":
+            "    rows = tl.program_id(axis=0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)":
             "    total = tl.zeros([BLOCK_N], dtype=tl.float32)",
             "    mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)\n"
             "    x = tl.load(x_ptr + rows[:, None] * n_cols + cols[None, :], mask=mask, "
