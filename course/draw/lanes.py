@@ -55,4 +55,6 @@ class Lanes:
         legend_below(self.axes, colors, columns)
         self.axes.set_title(what, fontsize=9.5, loc="left")
         across = (-self.side / self.inch, self.end * 1.01)
-        return Picture.of_sketch(self.axes, across, (0.9 - len(self.rows), 1.05 + above), alt, colors=32)
+        return Picture.of_sketch(
+            self.axes, across, (0.9 - len(self.rows), 1.05 + above), alt, colors=32
+        )

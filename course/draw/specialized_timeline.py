@@ -1,7 +1,7 @@
 """Specialized warps in time: who loads, who multiplies, and when the tensor cores have work.
 
 Two groups that are waiting for the same tile begin together, and nothing in a loop of `tl` parts
-them again: so their products run at the same time, each at half the speed, and so do their softmaxes.
+them again. So their dots run at the same time, each at half the speed, and so do their softmaxes.
 """
 
 from dataclasses import dataclass, replace
