@@ -24,7 +24,7 @@ from course import draw, recorded
 # consumer groups half of q's tile, 64 of its 128 rows. Each half is copied by itself. So the
 # compiler must cut the descriptor's tile in half, and it can do that only for a descriptor of two
 # axes that is made in the kernel. With four axes for q, or with a descriptor from the launcher, v5
-# does not compile. (k and v are not cut. They have the same form for the sake of one rule.)
+# does not compile. (k and v are not cut, and v5 would compile with v4's descriptors for these two.)
 #
 # The price is that such a descriptor does not end where a head ends. `q_rows` is the number of rows
 # of q as one matrix, and they are `stride_qm` apart. (`128 if HEADDIM == 256` is the subject of
@@ -241,8 +241,8 @@ print("the first program is done at", min(each), "and the last at", max(each))
 # lengths, so `first_row + seqlen_k - seqlen_q`, the last key that the tile's first row sees, is a
 # multiple of BLOCK_M. If it is negative, it is at most -BLOCK_M: the last row then sees keys up to
 # -1, which are none, and the loop does not run. Otherwise the first row sees key 0, and so does
-# every row below it. BLOCK_N would not do: with tiles of 32 x 16, 32 queries and 16 keys, 16 rows see no key
-# of a tile that others see.
+# every row below it. BLOCK_N would not do: with tiles of 32 x 16, 32 queries and 16 keys, 16 rows
+# see no key of a tile that others see.
 #
 # </details>
 
@@ -365,8 +365,9 @@ draw.ladder(speeds, {**per_byte, "flash_attention": 128})
 # %% [markdown]
 # None touches the roof of the L2 cache, but v2 is at seven tenths of it, and larger tiles
 # moved that roof out of the way. Between v1 and v2 the roofs are the same: what v2 saves is
-# instructions per score. Between v4 and v5 they are the same too: in v5 one group's softmax runs
-# under the other group's dots, and programs go on to the next tile without a pause.
+# instructions per score. Between v4 and v5 they are the same too: in v5 no warp that computes has to
+# start copies, either group may go on without the other, and programs go on to the next tile
+# without a pause.
 #
 # Now the same versions under a causal mask, where the operations counted are half as many.
 #

@@ -172,8 +172,8 @@ def flash_attention_kernel_v5(
 
     A tile is BLOCK_M queries of a head. warp_specialize gives the loads to producer warps, which
     wait for nothing but room in shared memory, and each half of a tile's rows to four consumer
-    warps that never wait for those of the other half: one half multiplies while the other computes
-    exp2. The compiler does so with descriptors made here, one loop, 4 warps and 2 stages. So the
+    warps that never wait for those of the other half: one half may multiply while the other
+    computes exp2. The compiler does so with descriptors made here, one loop, 4 warps and 2 stages. So the
     loop is not split in two, and the mask is computed on every tile of a causal head. Lengths are
     multiples of the blocks, since a descriptor of all heads' rows would read on into the next head.
 
