@@ -147,6 +147,8 @@ EXERCISES = (
         slips={
             "the logarithm is the one to base 2":
             lambda x: x - x.max(1, True).values - _log_of_sum(x) / math.log(2),
+            "the logarithm is that of a finished softmax, in which small shares are 0":
+            lambda x: torch.softmax(x.float(), 1).log().to(x.dtype),
             "the logarithm of the sum is taken off twice":
             lambda x: x - x.max(1, True).values - 2 * _log_of_sum(x),
             "the maximum is not taken off again": lambda x: x - _log_of_sum(x),
