@@ -273,7 +273,9 @@ check("product-of-any-size", edges_kernel)
 # Here is the whole thing, with a launcher. It differs from yours in one place: the grid has one
 # axis instead of two, and a few lines turn the program's number into a tile. Notebook
 # {what-a-dot-becomes} explains them, so read over them for now. The store is yours. It rounds the
-# accumulator to whatever type `c` has, once, at the very end.
+# accumulator to whatever type `c` has, once, at the very end. In one thing it is less careful than
+# the exercises: its offsets have 32 bits, which are enough for matrices of less than 2^31 elements.
+# [kernels/matmul.py](../kernels/matmul.py) widens its rows and columns.
 
 
 # %%
