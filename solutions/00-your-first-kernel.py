@@ -7,6 +7,10 @@
 # **By the end you can** write a small kernel and launch it on a tensor, say which elements each of
 # its programs touches, and keep it away from all others with a mask.
 #
+# You need Python and some PyTorch: shapes, dtypes, views. Five questions further down, under *Ways
+# through the course*, tell you whether it is enough; and if you know CUDA, a table there says what
+# Triton calls things.
+#
 # | section | about minutes |
 # |---|---|
 # | Run a kernel | 20 |
@@ -16,8 +20,8 @@
 # | Why Triton, and when not | 1 |
 # | Ways through the course | 7 |
 # | The words of this course | 1 |
-# | Beginning and end | 3 |
-# | **Together, an estimate** | 69 |
+# | Beginning and end | 4 |
+# | **Together, an estimate** | 70 |
 
 # %% [markdown]
 # ## Run a kernel
@@ -75,22 +79,26 @@ print(out.tolist())
 # an H200: terabytes moved per second, for vectors of different lengths.
 
 # %%
-curves = {"swiglu": "your kernel", "torch.compile": "torch.compile", "torch": "PyTorch's three"}
+curves = {"swiglu": "that kernel", "torch.compile": "torch.compile", "torch": "PyTorch's three"}
 draw.speeds(recorded("swiglu"), curves)
 
 # %% [markdown]
-# For long vectors your kernel will be two and a half times as fast as PyTorch's three, and as fast
-# as a plain copy of memory, which is the dashed line. Now back to the beginning.
+# For long vectors it is two and a half times as fast as PyTorch's three, and as fast as a plain
+# copy of memory, which is the dashed line. Now back to the beginning.
 #
 # Things will go wrong when you try this yourself. In CPU mode the error is a sentence about what to
 # write, with your own line below it. In GPU mode read the last line of the error first, then look
-# for the arrow under `Cell In[…]`, which points to your own line. Two common mistakes give errors
-# there that do not say what is wrong:
+# for the arrow under `Cell In[…]`, which points to your own line.
+#
+# <details>
+# <summary>In GPU mode: two errors that do not say what is wrong</summary>
 #
 # | you wrote | in GPU mode the error ends in | what is missing |
 # |---|---|---|
 # | `double_kernel(x, out)` | `Cannot call @triton.jit'd outside of the scope of a kernel` | the grid: `double_kernel[(8,)](x, out)` |
 # | `double_kernel[8](x, out)` | `object of type 'int' has no len()` | the tuple: `(8,)` |
+#
+# </details>
 #
 # Your turn. An exercise is four cells: what to do, a cell to write in, a `check`, and hints. You
 # only add lines between the two comments, then run that cell and the `check` below it. `check`

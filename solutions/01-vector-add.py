@@ -37,12 +37,12 @@
 #
 # </details>
 #
-# 2. What is in a lane that a mask has switched off at the load?
+# 2. A program has four lanes, and the mask switches two of them off. Do those two still run?
 #
 # <details>
 # <summary>Answer</summary>
 #
-# Nothing that you may count on: it is undefined, unless you say with `other` what it should be.
+# Yes, all four lanes run. The mask only keeps two of them from memory.
 #
 # </details>
 

@@ -102,7 +102,7 @@ print(out.item())
 # x = tl.load(x_ptr + offsets, mask=offsets < n)
 # ```
 #
-# Put a better load in its place, so that the lanes past the end can never win.
+# Write a better load, so that the lanes past the end can never win.
 
 
 # %%
@@ -111,6 +111,7 @@ print(out.item())
 def block_max_kernel(x_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
     pid = tl.program_id(axis=0)
     offsets = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    x = None
     # about 1 line from here
     x = tl.load(x_ptr + offsets, mask=offsets < n, other=float("-inf"))
     # to here
@@ -176,8 +177,8 @@ draw.race()
 # %% [markdown]
 # Both read the same old total before either had written a new one. Then the second wrote its own
 # over that of the first. This is a **race**: the result depends on who comes first.
-# `tl.atomic_add(total_ptr, part)` reads, adds and writes as one step, an **atomic** one, so no
-# other program can come in between.
+# `tl.atomic_add` takes a pointer and a value. It reads, adds and writes as one step, an **atomic**
+# one, so no other program can come in between.
 
 # %% [markdown]
 # ### Exercise {mend-the-total} · Mend the lost update (core)
@@ -343,8 +344,8 @@ print(observed().order)
 # It is undefined, even where you happen to see a zero. And even a zero can do harm. Here five lanes
 # of eight have an element, all five are 0, and the kernel adds up `exp(x)`.
 #
-# **Predict** the sum with `other=float("-inf")`. And what is it without `other`, if the other lanes
-# happen to be 0?
+# **Predict** the sum with `other=float("-inf")`. And what is it without `other`, if the three empty
+# lanes happen to hold 0?
 
 
 # %%

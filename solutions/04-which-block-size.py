@@ -12,10 +12,10 @@
 #
 # | section | about minutes |
 # |---|---|
-# | What the compiler is told | 5 |
+# | What the compiler is told | 4 |
 # | Is a bigger block faster? | 15 |
 # | Beginning and end | 6 |
-# | **Together, an estimate** | 26 |
+# | **Together, an estimate** | 25 |
 # | Stretch exercises, for those with time left | 10 |
 
 # %%
@@ -42,9 +42,6 @@ def add_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
 # %% [markdown]
 # ## What the compiler is told
 #
-# The first call of a kernel takes about a second. The next one takes microseconds, and then some
-# other call is slow again. Why?
-#
 # A kernel is compiled when it is first called, and again when a call differs in something that the
 # compiler was told. Triton tells it more than you might expect: dtypes, constexprs, options such as
 # `num_warps`; whether each address and each integer is divisible by 16; whether an integer is 1, or
@@ -58,9 +55,9 @@ specialize(add_kernel, x, x, x, 98432, BLOCK_SIZE=1024)
 # %% [markdown]
 # `*fp32` is a pointer to float32, and `i32` an integer of 32 bits. Why should the compiler care
 # whether 98,432 is divisible by 16? Because then a group of four neighboring lanes lies inside the
-# mask as a whole, or outside as a whole, so one instruction can load all four. For `n_elements`,
-# "divisible by 16" counts elements. That is more than the 4 needed here, but Triton asks about 16
-# only. For a pointer it counts bytes, and 16 bytes are four float32.
+# mask as a whole, or outside as a whole, so one instruction can load all four. Divisible
+# by 4 would do, but 16 is the only number that Triton asks about: 16 elements for a length, and 16
+# bytes for a pointer, which are four float32.
 #
 # **Predict:** which of these four calls can use the kernel that was compiled for the call above?
 
@@ -131,7 +128,8 @@ blocks = recorded("vector_add_blocks")
 draw.speeds(blocks, series=["num_warps=1", "num_warps=4", "num_warps=16"])
 
 # %% [markdown]
-# Small blocks are slow: a program with little to do spends most of its time starting and stopping.
+# With 128 threads there are half an element, 8 and 256 elements of `x` for each, and the last do
+# not fit. Small blocks are slow: a program with little to do spends most of its time starting and stopping.
 # In the middle there is a wide range where all are equally good.
 #
 # Then the curves fall, and some of them fall twice. Two things can be the reason. A thread may need
@@ -139,8 +137,8 @@ draw.speeds(blocks, series=["num_warps=1", "num_warps=4", "num_warps=16"])
 # back. Or the program needs so many registers that only a few programs fit on a multiprocessor.
 # Then too few warps are there to work while others wait for memory: the **occupancy** is low.
 #
-# The compiler says both. `lower` compiles a kernel without launching it; the next part of the course
-# is about what comes out. Here are six points of the plot.
+# The compiler says both. `lower` compiles a kernel without launching it, and notebook
+# {who-holds-what} is about what comes out. Here are six points of the plot.
 
 # %%
 pointers = ["*fp32:16"] * 3
@@ -181,7 +179,7 @@ check("which-fall", answer)
 # </details>
 
 # %% [markdown]
-# So each curve falls twice. First gently: at 16,384 a thread needs 235 registers, so only two
+# So the curve of 4 warps falls twice. First gently: at 16,384 a thread needs 235 registers, so only two
 # programs, 8 warps of 64, fit on a multiprocessor, and too few are ready while others wait for
 # memory. That costs 13 %. Then off a cliff: at 32,768 the values do not fit any more, and each
 # thread writes some five thousand bytes to memory and reads them back. The occupancy is 100 %

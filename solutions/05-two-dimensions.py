@@ -8,7 +8,7 @@
 # **By the end you can** address a tile of any matrix by its two strides, mask its edges, and read any
 # view where it lies.
 #
-# **You need** notebook {vector-add}: blocks, offsets, masks.
+# **You need** notebooks {vector-add} and {three-in-one}: blocks, offsets, masks, the copy roof.
 #
 # | section | about minutes |
 # |---|---|
@@ -243,7 +243,7 @@ print("x.T      ", tuple(x.T.shape), x.T.stride())
 # then the axis, M for rows and N for columns.
 #
 # Does that cost anything in the usual case? No: a stride that a launch finds equal to 1 becomes a
-# constant in the compiled kernel, as you saw with `specialize` in notebook {which-block-size}.
+# constant in the compiled kernel, as notebook {which-block-size} shows.
 
 
 # %%

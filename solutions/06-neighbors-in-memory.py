@@ -38,7 +38,8 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 # of the 32 threads loads one float32, which is 128 bytes together.
 #
 # **Predict:** how many sectors are fetched when the threads' elements lie side by side? When they
-# are 2 elements apart? 8 apart? One row of 4,096 apart?
+# are 2 elements apart? 8 apart? One row of 4,096 apart? Then run the cell, and move the slider
+# `stride` to see whether you were right.
 #
 # <details>
 # <summary>Answer</summary>
@@ -49,6 +50,16 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 #
 # </details>
 
+# %%
+draw.ruler(1, 2, 8)
+
+# %% [markdown]
+# Each cell of the ruler is an element, in the color of the thread that asks for it. The gray ones are
+# moved along with it, and nobody wanted them. Move `start` as well: it can add a sector as long as
+# threads share theirs, and from stride 8 on it changes nothing.
+#
+# To count sectors without a picture, divide the number of each byte by 32.
+
 
 # %% tags=["nbval-check-output"]
 def sectors(stride):
@@ -57,12 +68,6 @@ def sectors(stride):
 
 for stride in (1, 2, 8, 4096):
     print(f"{stride:5} elements apart: {sectors(stride):3} sectors for 128 bytes wanted")
-
-# %% [markdown]
-# The same as a picture. An arrow leads from each thread of the warp to the sector that it reads.
-
-# %%
-draw.sectors(1, 2, 8)
 
 # %% [markdown]
 # Side by side, the four sectors hold exactly the 128 bytes that were asked for. An access that
@@ -130,9 +135,18 @@ draw.access(transpose_kernel, (2, 2), *args, BLOCK_M=64, BLOCK_N=64, target="sm_
 # But how can both sides be coalesced? A thread that loaded four neighbors in a row of `x` has
 # elements that belong in four different rows of `out`. The answer is that the thread which loads an
 # element need not be the one that stores it: in between, the threads of a program exchange elements
-# through shared memory. You wrote nothing for that. The compiler arranges it. (In the compiler's
-# own text, which notebook {who-holds-what} teaches you to read, it is one line:
-# `ttg.convert_layout`.)
+# through shared memory. Here one warp does so with a tile of 8 x 8. An element keeps the color of
+# the thread that loaded it, and its number says which thread handles it in this place.
+
+# %%
+draw.exchange(thread=5)
+
+# %% [markdown]
+# Thread 5 loads two neighbors and puts them into shared memory. Then it takes two others from
+# there, one below the other, which threads 8 and 12 have loaded, and these are neighbors in `out`.
+# Every bold row is a sector, and all threads together read and write it whole. You wrote nothing
+# for that. The compiler arranges it. (In the compiler's own text, which notebook {who-holds-what}
+# teaches you to read, it is one line: `ttg.convert_layout`.)
 #
 # `cost` gives the same as numbers, for a whole launch on a larger matrix. Its 2^20 float32
 # elements fill 131,072 sectors, so that is the least on either side.

@@ -16,8 +16,8 @@
 # |---|---|
 # | One kernel for two | 35 |
 # | When programs get in each other's way | 30 |
-# | Beginning and end | 5 |
-# | **Together, an estimate** | 70 |
+# | Beginning and end | 4 |
+# | **Together, an estimate** | 69 |
 
 # %%
 from course import DEVICE, MODE, bench, check, draw, hint, matrices, recorded, verify
@@ -185,7 +185,7 @@ draw.speeds(speeds)
 # %% [markdown]
 # ## When programs get in each other's way
 #
-# Apart from the mistake in `rows_only_kernel`, every program of this part has stored to a tile
+# Apart from the mistake in `rows_only_kernel`, every program so far has stored to a tile
 # of its own and loaded only what no program stores to. That is why the order of the programs did
 # not matter. The next kernel breaks this rule, and it is an easy rule to break.
 #
@@ -227,8 +227,8 @@ smooth_in_place_kernel[(2, 1)](x, 8, 4, BLOCK_M=4, BLOCK_N=4)
 print(x[:, 0].tolist())
 
 # %% [markdown]
-# You know this from notebook {nothing-complains}: it is a race. Two programs touch the same
-# element, at least one of them stores to it, and nothing says who comes first.
+# This is a **race**: two programs touch the same element, at least one of them stores to it, and
+# nothing says who comes first.
 #
 # What makes races so hard to find is that they need not show. On a GPU both programs may well
 # start at the same moment and load before either has stored. Then the result is right, a thousand
@@ -330,8 +330,7 @@ check("find-the-race", answer)
 #
 # `torch.compile` fuses chains such as bias and GELU by itself, into Triton kernels like yours.
 # Write your own where it does not: where a reduction, an unusual memory layout or a matrix
-# product stands in between. The finished operations, for any strides and batches, are
-# [kernels/transpose.py](../kernels/transpose.py) and
+# product stands in between. The finished operation, for any strides and batches, is
 # [kernels/bias_gelu.py](../kernels/bias_gelu.py).
 #
 # ## What you can do now

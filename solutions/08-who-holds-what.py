@@ -289,6 +289,17 @@ check("elements-per-thread", answer)
 # Aligned tensors do, and the compiler knows it from the notes above. `x[1:]` begins 4 bytes
 # further on.
 #
+# Here is one wide load of a warp: each thread takes four neighbors, which are 16 bytes. Move
+# `start` to 1, as in `x[1:]`, and then on to 4: what do you read below?
+
+# %%
+draw.ruler(per_thread=4)
+
+# %% [markdown]
+# Only where thread 0 begins at a multiple of 16 bytes can each thread take its four at once.
+# Otherwise it takes them one by one. Each of these four loads touches 16 or 17 sectors, so they ask
+# for 65 in all, where one wide load asked for 16.
+#
 # **Predict:** how many loads of `x` does one thread make for `x[1:]`, if `y` is still aligned?
 # And how many are there in all?
 #

@@ -74,12 +74,13 @@ for block_size in (1024, 4096, 16384, 32768):
 
 # %% [markdown]
 # At 32,768 the assembler gave up on registers and keeps the blocks in memory. So a thread needs
-# only 32 of them, and the occupancy is back at 100 %. But in notebook {which-block-size} you saw
-# their speeds, and this one was the slowest of the four. High occupancy is not speed. It says how
+# only 32 of them, and the occupancy is back at 100 %. But notebook {which-block-size} has its
+# speed, and it was the slowest of all. High occupancy is not speed. It says how
 # many warps there are to choose from while others wait, and no more than that.
 #
-# The assembler does not always give up like that. Usually it keeps what fits in registers, 255 per
-# thread, and spills only the rest. So any spill at all is a sign, even one of a few bytes.
+# The assembler, which turns PTX into machine code, does not always give up like that. Usually it
+# keeps what fits in registers, 255 per thread, and spills only the rest. A few spilled bytes cost
+# next to nothing, as with 16 warps in notebook {which-block-size}. Hundreds or thousands cost time.
 
 # %% [markdown]
 # ## When a kernel is slow
@@ -97,13 +98,12 @@ for block_size in (1024, 4096, 16384, 32768):
 # How do you tell **b** from **c**? Not by the numbers: where the lanes' elements lie far apart,
 # the loads are narrow as well, and narrow loads of neighbors may ask for the same sectors again,
 # as you saw with 98,433 elements. So look at the address in your kernel. Where `tl.arange` is added
-# as it is, neighboring lanes load neighboring elements, and narrow loads are **b**. Where
-# `tl.arange` has been multiplied by a stride, or divided (`//`, `%`), the lanes may lie apart, and
-# that is **c**.
+# as it is, neighboring lanes load neighboring elements, and narrow loads are **b**. Where the
+# `tl.arange` of the last axis has been multiplied by a stride, or divided (`//`, `%`), the lanes
+# may lie apart, and that is **c**.
 #
-# (There is one more step before them all: compare the measured time with the bytes over the copy
-# roof, as in notebook {three-in-one}. If the two agree, the kernel is not slow. Then only moving
-# fewer bytes helps.)
+# (Before them all, compare the measured time with the bytes over the copy roof, as in notebook
+# {three-in-one}. If the two agree, only moving fewer bytes helps.)
 #
 # The four kernels that follow give the right result, and each has one of these four problems. In
 # each exercise you name the problem by its letter, and write the kernel without it. Nothing is
@@ -135,11 +135,11 @@ print(lowered.resources)
 print(cost(slow_scale_kernel, (256,), *args, BLOCK_SIZE=1024, target="H200"))
 
 # %% [markdown]
-# Three lines need a word. The load of `scale` says 4.00: a block needs its 256 factors once, and
+# Four lines need a word. Of the 10 loads in the PTX 2 are wide: those of `scale`. The 8 elements
+# of `x` are loaded one by one. In the counts below, the load of `scale` says 4.00: a block needs its 256 factors once, and
 # each of the four warps asks for all of them. That is little beside the other two lines. The 2,048
-# bytes of shared memory: the product is stored in another layout than the one in which `scale` and
-# `x` were loaded, and the threads exchange elements there. (In TTGIR it is the line with
-# `ttg.convert_layout`.) And the times in the last line count no waste: they say what the task
+# bytes of shared memory: the threads exchange elements there, since the product is stored in
+# another layout than `x` was loaded in. And the times in the last line count no waste: they say what the task
 # needs, not what this kernel takes.
 
 # %% [markdown]

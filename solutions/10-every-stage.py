@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 10 · Every stage, line by line
 #
-# You have looked at blocks with layouts, and at counts. Between them and the machine stand three
-# languages for a single thread, and behind them another vendor's. Here you follow one line all the
-# way, and you see how threads work together on a sum.
+# You have looked at blocks with layouts, and at counts. Three more stages follow, each written for
+# a single thread. Here you follow one line through all of them, you see how threads work together
+# on a sum, and at the end what becomes of the same kernel on an AMD GPU.
 #
 # **By the end you can** say which of five stages a line is from, follow a load down to SASS, and say
 # what a sum over a row costs a program's threads.
@@ -15,8 +15,8 @@
 # | One thread: LLVM IR, PTX, SASS | 15 |
 # | A row sum | 10 |
 # | Another vendor | 5 |
-# | Beginning and end | 4 |
-# | **Together, an estimate** | 34 |
+# | Beginning and end | 6 |
+# | **Together, an estimate** | 36 |
 
 # %%
 from course import check, draw, hint, lower
@@ -83,10 +83,11 @@ s.follow("x = tl.load", "llir", "sass", most=8)
 # The line with `getelementptr` computes an address. In SASS, `LDG.E.128` is a load of 128 bits
 # from global memory. The predicate in front, `@!P0`, is negated: "only if `P0` is false".
 #
-# If you choose SASS in the explorer above, you see one thing more: brackets before each
-# instruction. The hardware does not check whether an operand has arrived, so the assembler, the
+# If you choose SASS in the explorer of notebook {which-block-size}, you see one thing more: brackets
+# before each instruction. The hardware does not check whether an operand has arrived, so the assembler, the
 # program that turns PTX into machine code, writes down what to wait for. There are six flags for
-# that, which the legend calls barriers. `W2` says that a load raises flag 2 until it has written
+# that. (The legend calls them barriers, as NVIDIA does; they are not the barriers of warps further
+# down.) `W2` says that a load raises flag 2 until it has written
 # its registers. A 2 in the first field of a later instruction makes the warp wait for it, and
 # `S04` stalls the warp for 4 cycles. No exercise needs them. But when you ask what a warp waits
 # for, this is where to look.
@@ -113,8 +114,8 @@ s.follow("x = tl.load", "llir", "sass", most=8)
 # Name the stage of each of these five lines of `add_kernel`, in order: for example
 # `"ttir, ptx, …"`. The stages are ttir, ttgir, llir (LLVM IR), ptx and sass.
 #
-# You have not seen a load in the last three yet, and you can still tell them apart. A register is
-# called `%r1` in PTX and `R16` in SASS. LLVM IR has neither: it numbers its values, as in `%17`.
+# A register is called `%r1` in PTX and `R16` in SASS. LLVM IR has neither: it numbers its values,
+# as in `%17`.
 #
 # ```
 # 1   @%p1 ld.global.v4.b32 { %r1, %r2, %r3, %r4 }, [ %rd1 + 0 ];
@@ -274,7 +275,16 @@ amd.follow("x = tl.load", "ttgir", "amdgcn")
 #
 # ## What you can do now
 #
-# You can find any line of a kernel in each stage. Ask yourself what became of your favorite line.
+# You can find any line of a kernel in each stage. Ask yourself:
+#
+# 1. Eight warps sum up a row. How many shuffles does each thread of the first warp take?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Five for the sums of its own warp, and three more for the eight sums that lie in shared memory.
+#
+# </details>
 
 # %% [markdown]
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and

@@ -22,6 +22,7 @@ OUT = ROOT / "build" / "javascript"
 WIDGETS = {
     "replay": ROOT / "course/tracing/replay",
     "explorer": ROOT / "course/lowering/explorer",
+    "ruler": ROOT / "course/draw/memory_ruler",
     "slide": ROOT / "course/draw/slider",
 }
 PAGES = (ROOT / "hub/board.js", ROOT / "docs/site/site.js")

@@ -30,7 +30,11 @@ TIMED: dict[str, tuple[str, ...]] = {
         "kernels.attention.tl_hopper.flash_attention_v4",
         "kernels.attention.flash_attention_tl",
     ),
-    "flash_attention_hopper": ("kernels.attention.flash_attention",),
+    "flash_attention_backward": tuple(
+        f"course.benching.benchmarks.flash_attention_backward.{version}"
+        for version in ("v1", "v2", "planned")
+    ),
+    "flash_attention_hopper": ("kernels.attention.flash_attention_forward",),
     "matmul": _ladder("kernels.matmul.matmul", 5),
     "rms_norm": _ladder("kernels.rms_norm.rms_norm", 5),
     "rms_norm_backward": (f"{BACKWARD}.v1", f"{BACKWARD}.v2", f"{BACKWARD}.planned"),

@@ -4,15 +4,20 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+import torch
+
+from course import MODE
 from course.errors import CourseError
 from course.gpus.own_gpu import own_gpu
-from course.gpus.peaks import gpu_of
+from course.gpus.peaks import Gpu, gpu_of
+from course.gpus.turn import gpu_turn
 from course.isolate import warm
 from course.lowering.api import Lowered, Request, lower_again
+from course.lowering.arguments import describe
 from course.lowering.memory_requests import requests_of
 from course.tracing import worker
 from course.tracing.api import this_gpu
-from course.tracing.launch import LaunchRequest, measured_us, packed, requested, value_of
+from course.tracing.launch import LaunchRequest, packed, requested, value_of
 from course.tracing.records import LaunchCounts
 from course.tracing.sample import Plan
 from course.tracing.survey import notes_of, planned
@@ -20,6 +25,9 @@ from course.triton_internals.jit_functions import is_gluon
 from course.type_names import AnyValue, Kernel
 
 from .evidence import Evidence
+from .experiments.blame import blamed
+from .experiments.result import Experiments
+from .experiments.run import experiments_on
 from .machine_code import disassembled, machine_code_of
 from .result import LEAST_GAIN, Diagnosis, Finding
 from .rules import FACTS, findings_of
@@ -27,6 +35,8 @@ from .time_model import Work
 
 FOLLOWED = Plan(most=64, operations=50_000)
 """How much of a launch is followed: a sample of so many programs of a larger grid."""
+MOST_TRIED_BYTES = 2**32
+"""Bytes of tensors up to which experiments are made: they pass through a file."""
 FOLLOWED_S = 20
 """Seconds of computing after which programs are followed no further, whatever they do."""
 
@@ -43,15 +53,19 @@ def diagnose(
         H200 if it has none. The kernel is compiled for it.
 
     The causes stand in the order of what mending them is estimated to gain. On the very GPU that
-    is asked for, the launch is timed too. A kernel that the interpreter cannot follow, and one in
-    Gluon, is judged by what the compiler made of it, without estimates.
+    is asked for, parts of the kernel are taken out and the rest is timed, on copies, for up to half
+    a minute: then they stand in the order of what that saves. A kernel that the interpreter cannot
+    follow, and one in Gluon, is judged by what the compiler made of it, without estimates.
 
     Raises CourseError if the arguments are no launch, or the launch fails or does not fit the GPU;
     LowerError if the kernel does not compile.
     """
     gpu = gpu_of(target) if target is not None else this_gpu(own_gpu())
     launch = requested("diagnose", kernel, grid, args, kwargs)
+    tried = _runs_here(launch, gpu)
     warm("compile", "interpret")
+    if tried:
+        warm("launch")
     lowered = lower_again(Request.of(launch.reference, launch.args, launch.kwargs), gpu.target)
     _refuse_what_does_not_fit(lowered, launch.name, gpu.name)
     # The disassembler runs while programs are followed. Nothing else does: two threads of Python
@@ -66,16 +80,41 @@ def diagnose(
             f"On the device 'meta' {' and '.join(unreal)} held zeros, and places are computed from "
             "them: pass real indices."
         )
+    found, experiments = ranked([*findings_of(evidence)], evidence.work), None
+    if tried:
+        experiments, problems = _experiments(launch, lowered)
+        notes += problems
+    found = blamed(evidence, found, experiments) if experiments else worth_naming(found)
     return Diagnosis(
         kernel=launch.name,
         target=gpu.name,
         programs=evidence.programs,
-        findings=ranked([*findings_of(evidence)], evidence.work),
+        findings=found,
         facts=tuple(fact for rule in FACTS for fact in rule(evidence)),
         work=evidence.work,
-        measured_us=measured_us(launch, gpu),
+        measured_us=experiments.us if experiments else None,
         notes=tuple(notes),
+        experiments=experiments,
     )
+
+
+def _runs_here(launch: LaunchRequest, gpu: Gpu) -> bool:
+    """Whether this machine's GPU is the one that is asked for, and holds the tensors."""
+    if not MODE.gpu or torch.cuda.get_device_name() not in gpu.device_names:
+        return False
+    tensors: list[torch.Tensor] = []
+    for value in [*launch.args, *launch.kwargs.values()]:
+        describe(value, tensors)
+    return all(tensor.is_cuda for tensor in tensors)
+
+
+def _experiments(launch: LaunchRequest, lowered: Lowered) -> tuple[Experiments | None, list[str]]:
+    """What experiments with a launch have shown, or a sentence that says why there are none."""
+    try:
+        with packed(launch, MOST_TRIED_BYTES) as packed_launch, gpu_turn(f"diagnose {launch.name}"):
+            return experiments_on(lowered, packed_launch), []
+    except CourseError as error:
+        return None, [f"Nothing could be measured: {str(error).rstrip('.')}."]
 
 
 def _refuse_what_does_not_fit(lowered: Lowered, kernel: str, gpu: str) -> None:
@@ -95,7 +134,7 @@ def _refuse_what_does_not_fit(lowered: Lowered, kernel: str, gpu: str) -> None:
 
 
 def ranked(findings: list[Finding], work: Work | None) -> tuple[Finding, ...]:
-    """Findings with their estimated gains, the largest first, without those that gain nothing.
+    """Findings with their estimated gains, what is certain first, and then the largest gain.
 
     Of equal gains the one comes first that takes more off the parts which do not bind yet; without
     an estimate they stay in the order of the rules.
@@ -106,10 +145,14 @@ def ranked(findings: list[Finding], work: Work | None) -> tuple[Finding, ...]:
             return 1, 0
         return max(1, work.us / finding.mended.us), work.sum_us - finding.mended.sum_us
 
-    ordered = sorted(findings, key=gains, reverse=True)
-    named = [replace(finding, gain=gains(finding)[0]) for finding in ordered]
+    ordered = sorted(findings, key=lambda each: (each.certain, gains(each)), reverse=True)
+    return tuple(replace(finding, gain=gains(finding)[0]) for finding in ordered)
+
+
+def worth_naming(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """The findings without those that gain nothing."""
     return tuple(
-        each for each in named if each.always or each.mended is None or each.gain >= LEAST_GAIN
+        each for each in findings if each.always or each.mended is None or each.gain >= LEAST_GAIN
     )
 
 

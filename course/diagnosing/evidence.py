@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -292,6 +292,19 @@ class Evidence:
         """Sectors that memory moves, over those that the bytes which are used would fill."""
         sectors, bytes = self._memory
         return max(0, sectors - bytes / SECTOR_BYTES)
+
+    def least_us(self, busy: float = 1) -> float:
+        """The microseconds that the bytes which a launch uses take, each once; 0 if not counted.
+
+        busy: the part of the multiprocessors that ask for them.
+        """
+        if self.work is None:
+            return 0
+        _, bytes = self._memory
+        sectors = bytes / SECTOR_BYTES
+        # Each as much as it can take, by as many of them as there are at work.
+        used = replace(self.work, memory_sectors=sectors, l1_sectors=sectors / busy, requests=0)
+        return max(used.parts["memory"], replace(used, even=True).parts["loads and stores"])
 
     @cached_property
     def _memory(self) -> tuple[float, float]:

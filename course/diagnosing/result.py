@@ -7,6 +7,7 @@ from typing import Any
 from course.lowering.source_map import SourceLine
 from course.tracing.result import time_text
 
+from .experiments.result import Experiment, Experiments
 from .time_model import Work
 
 LEAST_GAIN = 1.05
@@ -33,8 +34,14 @@ class Finding:
     """The kernel's line; None if the cause has no line of its own."""
     always: bool = False
     """Whether it is named although mending it by itself gains nothing."""
+    certain: bool = False
+    """Whether it stands before all that is estimated: most of the GPU has nothing to do."""
     gain: float = 1
-    """The estimated time now over the estimated time once it is mended; at least 1."""
+    """The time now over the time once it is mended, estimated or measured; at least 1."""
+    without: Experiment | None = None
+    """The experiment that the gain is taken from; None where it is only estimated."""
+    cure: Experiment | None = None
+    """A change of a parameter that was tried, and helped."""
 
     @property
     def line(self) -> int:
@@ -47,14 +54,27 @@ class Finding:
         return self.place.text.strip() if self.place else ""
 
     @property
-    def reasons(self) -> tuple[str, str, str]:
+    def reasons(self) -> tuple[str, ...]:
         """The rows that follow the finding and its line."""
-        gain = f"about {self.gain:.1f} times, estimated"
+        cured = self.cure and f"with {self.cure.cure} it takes {time_text(self.cure.us)}, measured"
+        tried = [f"tried: {cured}, and gives the same"] if cured else []
+        return f"why: {self.why}", f"try: {self.change}", *tried, f"gain: {self._gain}"
+
+    @property
+    def _gain(self) -> str:
+        """What is said of the gain."""
+        if self.without and self.gain < LEAST_GAIN:
+            return "none by itself, measured"
+        if self.without and self.without.cure:
+            return f"{self.gain:.1f} times, measured"
+        if self.without:
+            least = f"without it the launch takes {time_text(self.without.us)}, measured"
+            return f"up to {self.gain:.1f} times: {least}"
         if self.mended is None:
-            gain = "not estimated, since the launch was not followed"
-        elif self.gain < LEAST_GAIN:
-            gain = "none by itself, while something else takes longer"
-        return f"why: {self.why}", f"try: {self.change}", f"gain: {gain}"
+            return "not estimated, since the launch was not followed"
+        if self.gain < LEAST_GAIN:
+            return "none by itself, while something else takes longer"
+        return f"about {self.gain:.1f} times, estimated"
 
     def __str__(self) -> str:
         place = [f"line {self.line}: {self.text}"] if self.place else []
@@ -84,6 +104,8 @@ class Diagnosis:
     measured_us: float | None = None
     """The median time on this machine's GPU, if that is the target."""
     notes: tuple[str, ...] = ()
+    experiments: Experiments | None = None
+    """What was measured with parts of the kernel taken out; None without a GPU."""
 
     @property
     def causes(self) -> list[str]:
@@ -111,7 +133,11 @@ class Diagnosis:
             "programs": self.programs,
             "findings": [
                 {name: getattr(each, name) for name in fields}
-                | {"gain": None if each.mended is None else each.gain}
+                | {
+                    "gain": each.gain if each.mended or each.without else None,
+                    "measured": bool(each.without),
+                    "tried": each.cure.cure if each.cure else "",
+                }
                 for each in self.findings
             ],
             "facts": list(self.facts),
@@ -156,14 +182,17 @@ class Diagnosis:
             rows.append(f"estimated {time_text(self.work.us)}, of which {part} {time_text(us)}")
         if self.measured_us is not None:
             rows.append(f"measured {time_text(self.measured_us)}")
-        if self.explained is not None and self.explained < EXPLAINED:
+        tried = self.experiments is not None and self.experiments.done
+        if tried or self.explained is None:
+            pass  # what was measured part by part needs no estimate
+        elif self.explained < EXPLAINED:
             rows.append(
                 f"The estimate explains {self.explained:.0%} of the measured time: what takes the "
                 "rest is not known here. Profile the kernel before you change it."
             )
-        elif self.explained is not None and self.explained > 1 / EXPLAINED:
+        elif self.explained > 1 / EXPLAINED:
             rows.append(
                 f"The estimate is {self.explained:.1f} times the measured time: trust the order of "
                 "the gains, and no more than that."
             )
-        return [*rows, *self.notes]
+        return [*rows, *self.notes, *(self.experiments.notes if self.experiments else [])]

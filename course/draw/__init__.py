@@ -7,6 +7,7 @@ One thing has one color in all of them (`course/display/colors.py`):
     programs 0, 1, 2, …       blue, orange, green, pink, sky blue, yellow, and again, as in `replay`
     warps 0, 1, 2, …          eight pale colors with black words, and again
     banks of shared memory    dark to light, in eight groups of four neighbors
+    threads of one warp       dark to light, as banks (`draw.ruler`)
     what a program does       load blue, dot green, store orange, other arithmetic pink; waiting
                               for a load or a dot the same, paler
     a lane that is masked     hatched
@@ -23,6 +24,7 @@ _MODULES = {
     "access": "course.tracing.access_view",
     "attention": "course.draw.attention_grid",
     "broadcast": "course.draw.broadcast_sketch",
+    "exchange": "course.draw.tile_exchange",
     "hierarchy": "course.draw.hierarchy_sketch",
     "ladder": "course.draw.ladder_plot",
     "layout": "course.lowering.layout_view",
@@ -38,7 +40,7 @@ _MODULES = {
     "roof": "course.draw.roof_bars",
     "roofline": "course.draw.roofline_plot",
     "room": "course.draw.room_map",
-    "sectors": "course.draw.sector_sketch",
+    "ruler": "course.draw.memory_ruler",
     "slide": "course.draw.slider",
     "specialized": "course.draw.specialized_timeline",
     "speeds": "course.draw.speed_plot",

@@ -46,6 +46,7 @@ OTHERS = {
     "flash_attention_tl": Style(BLACK, "s", "--", hollow=True),
     "bias_gelu": OURS,  # it has no versions by which to know it
     "rms_norm_backward": OURS,
+    "flash_attention_backward": OURS,
     "swiglu": OURS,
     "copy": Style(BLACK, "x", ":"),
     "torch": Style(ORANGE, "s", "--", hollow=True),

@@ -1,9 +1,11 @@
 """Derive notebooks/ from solutions/, run them in CPU mode, and tell where the two disagree."""
 
+import contextlib
 import os
 import re
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
@@ -41,13 +43,29 @@ def build(
         if problems := lint.problems(source):
             raise CourseError("\n".join(problems))
         notebook = derive(source)
-        run(notebook, notebooks)
-        _refuse_unstable(notebook, source.name)
         path = notebooks / f"{source.stem}.ipynb"
-        nbformat.validate(notebook)
-        write_whole(path, nbformat.writes(notebook) + "\n")
+        with _restored_if_it_fails(path):
+            # Its checks read the statements there: by those of before a stub may be no stub.
+            write_whole(path, nbformat.writes(notebook) + "\n")
+            run(notebook, notebooks)
+            _refuse_unstable(notebook, source.name)
+            nbformat.validate(notebook)
+            write_whole(path, nbformat.writes(notebook) + "\n")
         written.append(path)
     return written
+
+
+@contextlib.contextmanager
+def _restored_if_it_fails(path: Path) -> Iterator[None]:
+    before = path.read_text() if path.exists() else None
+    try:
+        yield
+    except BaseException:
+        if before is None:
+            path.unlink(missing_ok=True)
+        else:
+            write_whole(path, before)
+        raise
 
 
 def run(notebook: NotebookNode, folder: Path) -> None:

@@ -14,6 +14,7 @@ COURSE = Path(__file__).resolve().parent.parent
 WIDGETS = {
     "explore": COURSE / "lowering" / "explorer",
     "replay": COURSE / "tracing" / "replay",
+    "ruler": COURSE / "draw" / "memory_ruler",
     "slide": COURSE / "draw" / "slider",
 }
 """The path of each kind's script, without the suffix. The rooms are not imported for it: they need

@@ -66,6 +66,7 @@ def simulate(
         for number, place in enumerate(places):
             with storages.program(number):
                 Machine(place, (x, y, z), num_warps, order).run(kernel, arguments)
+        storages.add_sums()
         if not storages.equal(results[0]):
             raise HazardError(
                 f"What {kernel.__name__} writes depends on which partition goes first."

@@ -11,7 +11,7 @@ from .constants import Constant
 from .memory import Buffer, Memory, Pending
 from .problems import SimulationError
 from .program import ProgramNames
-from .tensors import Descriptor
+from .tensors import Descriptor, Sums
 from .values import Operand, Pointer, plain
 
 
@@ -52,11 +52,22 @@ class TmaNames(ProgramNames):
         src: Buffer,
         cache_policy: Constant = None,
     ) -> None:
+        self._begin(tensor_desc, coord, src, added=False)
+
+    def async_atomic_add(
+        self, tensor_desc: Descriptor, coord: Sequence[SupportsIndex], src: Buffer
+    ) -> None:
+        self._begin(tensor_desc, coord, src, added=True)
+
+    def _begin(
+        self, tensor_desc: Descriptor, coord: Sequence[SupportsIndex], src: Buffer, added: bool
+    ) -> None:
         self._fit(tensor_desc, src)
         memory = self._program.memory
         places, inside = tensor_desc.places(coord)
         pending = memory.begin("copied out", src, "nobody has waited with tma.store_wait")
-        store = Store(memory, pending, tensor_desc.storage, places[inside], inside)
+        sums = tensor_desc.sums if added else None
+        store = Store(memory, pending, tensor_desc.storage, places[inside], inside, sums)
         self._program.under_way.stores.append(store)
         self._program.stores.append(store)
         self._program.turns.pause()
@@ -86,6 +97,8 @@ class Store:
     storage: np.ndarray
     places: np.ndarray
     inside: np.ndarray
+    sums: Sums | None
+    """Where it is added, and not written to the storage."""
     values: np.ndarray | None = None
     """What was read from its source."""
     landed: bool = False
@@ -99,7 +112,10 @@ class Store:
     def land(self) -> None:
         """Its data are in the tensor, once."""
         if not self.landed:
-            self.storage[self.places] = self.values
+            if self.sums is None:
+                self.storage[self.places] = self.values
+            elif self.values is not None:
+                self.sums.add(self.places, self.values)
             self.landed = True
 
 

@@ -36,6 +36,9 @@ class Storages:
         """An argument in each storage: its name, and the place of its first element."""
         self._writers: dict[Key, np.ndarray] = {}
         """storage -> for each place the number of the program that changed it, or -1."""
+        self._sums: dict[Key, Sums] = {}
+        """storage -> what is added to it atomically. Nothing orders that and what reads the place,
+        so it arrives when all programs have ended."""
 
     @contextlib.contextmanager
     def program(self, number: int) -> Iterator[None]:
@@ -58,6 +61,19 @@ class Storages:
                     f"{name}[{twice[0] - first}]: nothing orders the two."
                 )
             writers[changed] = number
+
+    def add_sums(self) -> None:
+        """Let what was added arrive. Raises HazardError where a place was written as well."""
+        for key, sums in self._sums.items():
+            array = self._arrays[key][1]
+            both = np.flatnonzero(sums.added & (self._writers.get(key, -1) >= 0))
+            if both.size:
+                name, first = self._named[key]
+                raise HazardError(
+                    f"{name}[{both[0] - first}] is written and added to in one launch: nothing "
+                    "orders the two."
+                )
+            array += sums.values.astype(array.dtype)
 
     def of(self, tensor: torch.Tensor, name: str) -> np.ndarray:
         """All elements of a tensor's storage, in the order of memory. name: the argument's."""
@@ -98,10 +114,13 @@ class Storages:
             first = int(value.base.storage_offset())
             steps = zip(value.shape, value.strides, strict=True)
             last = first + sum((size - 1) * step for size, step in steps)
-            if last >= self.of(value.base, name).size:
+            storage = self.of(value.base, name)
+            key = (value.base.untyped_storage().data_ptr(), value.base.dtype)
+            sums = self._sums.setdefault(key, Sums.of(storage))
+            if last >= storage.size:
                 raise CourseError(f"{name} describes more than its tensor's memory: see its shape.")
             return Descriptor(
-                name, self.of(value.base, name), _dtype(name, value.base), first,
+                name, storage, sums, _dtype(name, value.base), first,
                 [*value.shape], [*value.strides], [*value.block_shape], value.layout,
                 np.nan if value.padding == "nan" else 0,
             )  # fmt: skip
@@ -120,11 +139,29 @@ def _dtype(name: str, tensor: torch.Tensor) -> gl.dtype:
 
 
 @dataclass(frozen=True)
+class Sums:
+    """What is added to a storage, and the places to which anything is."""
+
+    values: np.ndarray
+    added: np.ndarray
+
+    @classmethod
+    def of(cls, storage: np.ndarray) -> "Sums":
+        """Nothing yet."""
+        return cls(np.zeros(storage.shape), np.zeros(storage.shape, bool))
+
+    def add(self, places: np.ndarray, values: np.ndarray) -> None:
+        self.values[places] += values
+        self.added[places] = True
+
+
+@dataclass(frozen=True)
 class Descriptor(OnlyKnown):
     """A tensor descriptor."""
 
     name: str
     storage: np.ndarray
+    sums: "Sums"
     dtype: gl.dtype
     first: int
     shape: list[int]

@@ -158,7 +158,7 @@ def _checked_grid(grid: Any) -> Grid:
 
 
 @contextlib.contextmanager
-def packed(launch: LaunchRequest) -> Iterator[PackedLaunch]:
+def packed(launch: LaunchRequest, most_bytes: int = MOST_BYTES) -> Iterator[PackedLaunch]:
     """A launch for another process, as long as its tensors lie in their file.
 
     Raises CourseError if they are too large, or cannot be written.
@@ -168,10 +168,10 @@ def packed(launch: LaunchRequest) -> Iterator[PackedLaunch]:
     kwargs = {name: describe(value, tensors) for name, value in launch.kwargs.items()}
     storages = [tensor.untyped_storage() for tensor in tensors if not tensor.is_meta]
     size = sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
-    if size > MOST_BYTES:
+    if size > most_bytes:
         raise CourseError(
             f"The tensors hold {size / 2**30:.1f} GiB, and are copied to be traced, up to "
-            f"{MOST_BYTES / 2**30:.0f} GiB: take smaller ones, or empty ones on the device 'meta' "
+            f"{most_bytes / 2**30:.0f} GiB: take smaller ones, or empty ones on the device 'meta' "
             "where their values do not matter."
         )
     with tempfile.TemporaryDirectory(prefix="course-trace-") as folder:

@@ -108,6 +108,10 @@ def _by_the_grid(launch: Launch, writes: Writes) -> Cause:
             both = program_text(first.program, other.program)
             own = "each must begin at its own, as pid * BLOCK_SIZE"
             return f"Programs {both} store to the same elements: {own}.", line
+    if len(grid) > 1:
+        along = " and ".join(f"{size:,} along axis {axis}" for axis, size in enumerate(grid))
+        counts = "look at what the kernel counts along each"
+        return f"No program stores there: the grid {grid} starts {along}; {counts}.", line
     count = math.prod(launch.grid)
     started = f"a grid of {grid} starts {count:,} program{'s' * (count != 1)}"
     return f"No program stores there: {started}, and triton.cdiv(n, BLOCK_SIZE) are needed.", None

@@ -153,7 +153,9 @@ def _meeting(place: Place) -> list[tuple[str, list[int]]]:
 def _turned(place: Place) -> str:
     """What to write where two blocks fit as soon as the axes of one are turned."""
     meeting = _meeting(place)
-    for (_, fixed), (name, other) in zip(meeting, meeting[::-1], strict=True):
+    for (what, fixed), (name, other) in zip(meeting, meeting[::-1], strict=True):
+        if (what, len(fixed), len(other)) == ("the block of pointers", 1, 2):
+            return "a block of one axis takes a mask of one, such as offsets < n"
         if len(fixed) == len(other) == 1:
             return "for a tile of all pairs give one [:, None] and the other [None, :]"
         rows, cols = fixed if len(fixed) == 2 else (0, 0)

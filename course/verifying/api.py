@@ -29,7 +29,7 @@ def verify(
     reference: Function,
     cases: Iterable[Case],
     tolerance: Tolerance | None = None,
-    absolute: float = 0.0,
+    absolute: float | Function = 0.0,
     contiguous: bool = False,
     first_wrong_only: bool = False,
     case_s: float = CASE_S,
@@ -51,7 +51,8 @@ def verify(
         PyTorch refuses in 8 or 16 bits it is given in float32, and may return any float.
     tolerance: by default `compare.tolerance_for` the result's dtype, and what rounding alone makes
         of the reference.
-    absolute: error allowed on top of the tolerance, for results that cancel.
+    absolute: error allowed on top of the tolerance, for results that cancel: a number, or a
+        function that is called as `function` is and returns one for each element of the result.
     contiguous: whether the result must be so.
     first_wrong_only: leave out the cases after the first wrong one.
     case_s: in CPU mode, how long the main thread may compute on one case. After that the case is

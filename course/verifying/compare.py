@@ -38,11 +38,12 @@ class Tolerance:
     """|result - reference| may be at most absolute + relative * |reference|."""
 
     relative: float
-    absolute: float = 0.0
+    absolute: float | torch.Tensor = 0.0
+    """One number for all elements, or one for each."""
     rounding: Rounding | None = None
     """If given, results may lie farther off: by the spread, or by twice PyTorch's own error."""
 
-    def plus(self, absolute: float) -> "Tolerance":
+    def plus(self, absolute: float | torch.Tensor) -> "Tolerance":
         """More absolute error, for results that cancel, as 1 + erf(x) does for x below zero."""
         return replace(self, absolute=self.absolute + absolute)
 

@@ -52,7 +52,7 @@ class Trial:
     function: Function
     reference: Function
     tolerance: Tolerance | None = None
-    absolute: float = 0.0
+    absolute: float | Function = 0.0
     contiguous: bool = False
     block: int | None = None
     strict_promises: bool = False
@@ -106,7 +106,7 @@ class Trial:
         """
         from .notes import advice, note_of  # only where kernels run
 
-        held = (self.tolerance or tolerance_for(out.dtype)).plus(self.absolute)
+        held = self._held(case, out)
         allowed = held if self.tolerance else self._with_rounding(case, out, expected, held)
         text, index = value_problem(out, expected.exact, allowed)
         if not text:
@@ -146,6 +146,13 @@ class Trial:
         known = (line for line in lines if line and not re.search(r"(load|store)\(", str(line)))
         return next(known, None)
 
+    def _held(self, case: Case, out: Tensor) -> Tolerance:
+        """What is allowed of a result, whatever rounding explains."""
+        absolute = self.absolute
+        if callable(absolute):
+            absolute = absolute(*case.arguments(DEVICE))
+        return (self.tolerance or tolerance_for(out.dtype)).plus(absolute)
+
     def _with_rounding(
         self, case: Case, out: Tensor, expected: "_Expected", held: Tolerance
     ) -> Tolerance:
@@ -177,9 +184,9 @@ class Trial:
         """A case's inputs in float64; integers as they are."""
         return _in_float64([guarded.tensor for guarded in case.make(DEVICE)])
 
-    def close(self, out: Tensor, expected: Tensor) -> Tensor:
+    def close(self, case: Case, out: Tensor, expected: Tensor) -> Tensor:
         """Which elements of a result are as expected."""
-        return close(out, expected, tolerance_for(out.dtype).plus(self.absolute))
+        return close(out, expected, self._held(case, out))
 
 
 def _with_promise(outcome: CaseOutcome, doubted: Problem | None) -> CaseOutcome:

@@ -28,6 +28,10 @@ TWO_BLOCKS = (
     "{reduction} reduces one block, along the axis that comes second: for two blocks, lane by "
     "lane, take {of_two}."
 )
+STORED_TWICE = (
+    "{atomic} has stored already, and gives back what was there before, which tl.store puts back: "
+    "leave out tl.store."
+)
 
 Slip = tuple[ast.expr, str, str]
 """Where a slip stands, its kind, and a sentence about it."""
@@ -51,6 +55,7 @@ def advice_on(definitions: tuple[Definition, ...]) -> Iterator[Advice]:
         lines = definition.text.split("\n")
         for node, kind, sentence in (
             *_chained(function), *_lost_promises(function), *_reductions_of_two(function),
+            *_stored_twice(function),
         ):  # fmt: skip
             number, text = definition.line + node.lineno - 1, lines[node.lineno - 1].strip()
             yield Advice(kind, (f"Line {number} of {definition.place}:  {text}", sentence))
@@ -106,3 +111,12 @@ def _reductions_of_two(function: ast.FunctionDef) -> Iterator[Slip]:
         if called in OF_TWO and is_value:
             text = TWO_BLOCKS.format(reduction=called, of_two=OF_TWO[called])
             yield node, "reduction of two", text
+
+
+def _stored_twice(function: ast.FunctionDef) -> Iterator[Slip]:
+    """Stores such as `tl.store(total_ptr, tl.atomic_add(total_ptr, part))`."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "tl.store":
+            for value in (each for each in node.args[1:] if isinstance(each, ast.Call)):
+                if (called := ast.unparse(value.func)).startswith("tl.atomic_"):
+                    yield node, "stored twice", STORED_TWICE.format(atomic=called)

@@ -18,15 +18,17 @@ far, as softmax_v3 does. Where a new maximum comes, what was added up before is 
 A call goes this way, and each file can be read by itself:
 
     flash_attention(q, k, v)                         __init__.py
-        plan_of: the launch for such inputs          gluon/plan.py
-            prepare: checks, outputs                 inputs.py
-            hopper_settings                          gluon/settings.py
-            Plan: attention_kernel or small_kernel   gluon/kernel.py, gluon/small.py,
+        attention_operator, if a gradient is wanted  __init__.py; its gradient: gradient/
+        flash_attention_forward                      __init__.py
+            plan_of: the launch for such inputs      gluon/plan.py
+                prepare: checks, outputs             inputs.py
+                hopper_settings                      gluon/settings.py
+                attention_kernel or small_kernel     gluon/kernel.py, gluon/small.py,
                                                      of gluon/{ring,schedule,consumer}.py
-        elsewhere flash_attention_tl                 __init__.py
-            prepare, settings                        inputs.py, settings.py
-            v5 or v4, where tensor descriptors are   tl_hopper.py
-            v3, on other GPUs                        tl.py, with v1 and v2
+            elsewhere flash_attention_tl             __init__.py
+                prepare, settings                    inputs.py, settings.py
+                v5 or v4, with tensor descriptors    tl_hopper.py
+                v3, on other GPUs                    tl.py, with v1 and v2
     _fwd_kernel, for callers in C                    export.py
 
 The names are those of the papers (Dao et al., FlashAttention, arXiv 2205.14135; Dao,
@@ -69,9 +71,12 @@ would move 4 * B * H * M * N * s bytes. The ladder:
 S, m, l and O are float32; only P is rounded to the dtype of v, for the dot.
 """
 
+from typing import Any
+
 import torch
 
-from kernels.attention.inputs import Result, describable, prepare
+from kernels.attention.gradient.operator import backward_operator
+from kernels.attention.inputs import LAYOUTS, Result, describable, prepare
 from kernels.attention.settings import settings_on, triton_version
 from kernels.attention.tl import (
     flash_attention_kernel,
@@ -115,8 +120,10 @@ SPECIALIZING_TRITON = (3, 7)
 def flash_attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = False,
     scale: float | None = None, return_lse: bool = False, layout: str = "bhmd",
+    deterministic: bool = False,
 ) -> Result:
-    """Attention of q to k and v, all float16 or bfloat16, in any strides with a last one of 1.
+    """Attention of q to k and v, all float16 or bfloat16, in any strides with a last one of 1; with
+    a gradient for each of them.
 
     q: [batch, heads, M, head_dim]; k, v: [batch, key heads, N, head_dim], where key heads divides
         heads: so many heads of q in a row share one. With layout="bmhd", heads and length change
@@ -126,11 +133,34 @@ def flash_attention(
     scale: of the scores, positive; head_dim ** -0.5 where it is None.
     return_lse: return (out, lse), lse being the natural logarithm of the sum of exp(scores):
         float32 [batch, heads, M].
+    deterministic: gradients with the same bits each time, in `tl`, where the kernels in Gluon would
+        add to dQ in any order. torch.use_deterministic_algorithms asks for them too.
 
-    Forward only. Nothing is launched where there is no query. Raises TypeError for a non-tensor;
-    ValueError for shapes, dtypes, devices and strides that do not fit, and for CPU tensors where
-    the kernel is compiled for a GPU.
+    For the gradient q, k, v, out and lse are kept. While it is computed it takes 8 bytes for each
+    query of each head, and where the kernels in Gluon compute it 4 * head_dim more. Nothing is
+    launched where there is no query. Raises TypeError for a non-tensor; ValueError for shapes,
+    dtypes, devices and strides that do not fit, and for CPU tensors where the kernel is compiled
+    for a GPU.
     """
+    if not (torch.compiler.is_compiling() or _gradient_wanted(q, k, v)):
+        return flash_attention_forward(q, k, v, causal, scale, return_lse, layout)
+    same_bits = deterministic or torch.are_deterministic_algorithms_enabled()
+    out, lse = attention_operator(q, k, v, bool(causal), scale, layout, same_bits)
+    return (out, lse) if return_lse else out
+
+
+def _gradient_wanted(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> bool:
+    try:
+        return torch.is_grad_enabled() and q.requires_grad | k.requires_grad | v.requires_grad
+    except AttributeError:  # no tensors: the forward pass says so
+        return False
+
+
+def flash_attention_forward(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = False,
+    scale: float | None = None, return_lse: bool = False, layout: str = "bhmd",
+) -> Result:
+    """`flash_attention` without a gradient."""
     plan = None if plan_of is None else plan_of(q, k, v, causal, scale, layout)
     if plan is None:
         return flash_attention_tl(q, k, v, causal, scale, return_lse, layout)
@@ -154,3 +184,41 @@ def flash_attention_tl(
         else:
             launch_plain(launch, settings_on(launch.q))
     return launch.result(return_lse)
+
+
+# custom_op and not triton_op: a Plan launches what PyTorch cannot look into.
+
+
+@torch.library.custom_op("kernels::flash_attention", mutates_args=())
+def attention_operator(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float | None,
+    layout: str, deterministic: bool,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """flash_attention's output and log-sum-exp. deterministic: of the gradient."""
+    out, lse = flash_attention_forward(q, k, v, causal, scale, True, layout)
+    return out, lse
+
+
+@attention_operator.register_fake
+def _shapes(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float | None,
+    layout: str, deterministic: bool,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    batch, heads, length, _ = q.shape if layout == LAYOUTS[0] else q.transpose(1, 2).shape
+    return q.new_empty(q.shape), q.new_empty((batch, heads, length), dtype=torch.float32)
+
+
+def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -> None:
+    q, k, v, *ctx.options = inputs
+    ctx.save_for_backward(q, k, v, *output)
+    ctx.set_materialize_grads(False)
+
+
+def _gradients(ctx: Any, d_out: torch.Tensor | None, d_lse: torch.Tensor | None) -> tuple[Any, ...]:
+    q, k, v, out, lse = ctx.saved_tensors
+    d_out = torch.zeros_like(out) if d_out is None else d_out
+    gradients = backward_operator(d_out, q, k, v, out, lse, d_lse, *ctx.options)
+    return *gradients, None, None, None, None
+
+
+attention_operator.register_autograd(_gradients, setup_context=_save_for_backward)

@@ -13,6 +13,7 @@ from course.diagnosing import api
 from course.diagnosing.result import Diagnosis
 from course.lowering.api import LowerError
 from tests.diagnosing import kernels_compiled, kernels_dots, kernels_sectors
+from tests.diagnosing.measured import experiments, measured_as
 
 COLUMN = torch.empty(2**22), torch.empty(2**18), 16, 1024
 
@@ -83,7 +84,7 @@ def test_a_time_that_the_estimate_does_not_explain_is_said_not_to_be_known(monke
     args = kernels_sectors.copy_row_kernel, (256,), *COLUMN
     estimated = diagnose(*args).estimated_us
     for times, known in ((1.2, True), (2, False)):
-        monkeypatch.setattr(api, "measured_us", lambda *_, times=times: estimated * times)
+        measured_as(monkeypatch, experiments(estimated * times))
         text = str(diagnose(*args))
         assert "measured " in text
         assert ("what takes the rest is not known here" in text) != known
@@ -98,14 +99,14 @@ def test_a_time_below_the_estimate_makes_its_gains_an_order_and_no_more(monkeypa
     args = kernels_sectors.copy_row_kernel, (256,), *COLUMN
     estimated = diagnose(*args).estimated_us
     for times, doubted in ((0.8, False), (0.5, True)):
-        monkeypatch.setattr(api, "measured_us", lambda *_, times=times: estimated * times)
+        measured_as(monkeypatch, experiments(estimated * times))
         said = diagnose(*args)
         assert ("The estimate is 2.0 times the measured time" in str(said)) == doubted
         assert ("The estimate is 2.0 times the measured time" in said.to_html()) == doubted
 
 
 def test_a_launch_that_is_not_followed_is_timed_all_the_same(monkeypatch):
-    monkeypatch.setattr(api, "measured_us", lambda *_: 12.5)
+    measured_as(monkeypatch, experiments(12.5))
     args = kernels_sectors.copy_row_kernel, (256,), *COLUMN
     said = diagnose(*args, num_ctas=2)
     assert "measured 12.5 us" in str(said)

@@ -1,17 +1,18 @@
 """The second trial of docs/diagnose-trial.md: its kernels are right, its first table is a record of
-what `diagnose` answered when it was first asked, and the second says what it names today."""
+what `diagnose` answered when it was first asked, the second says what it names today, and the third
+what it names with times that a GPU has measured."""
 
 import importlib
 
 import pytest
 import torch
 
-from course import diagnose
-
 from . import trial_tables
+from .measured import Asked
 
 ROWS = trial_tables.first_asking("m")
 TODAY = trial_tables.today("m")
+MEASURED = trial_tables.measured("m")
 ANSWERS = trial_tables.data("trial2", "first_answers.json")["answers"]
 WORDS = " ".join(trial_tables.PAGE.split())
 
@@ -67,13 +68,39 @@ def test_the_page_counts_the_answers_right():
 
 
 @pytest.mark.parametrize("name", sorted(ROWS))
-def test_what_it_names_today_is_in_the_last_table_with_its_estimate(name):
+def test_what_it_names_today_is_in_the_tables_with_its_estimate_and_what_was_measured(name):
     trial = importlib.import_module(f"tests.diagnosing.trial2.{name}")
     arguments, options, grid = trial.arguments(torch.device("cpu"), True)
-    said = diagnose(trial.kernel, grid, *arguments, target="H200", **options)
+    asked = Asked(trial.kernel, grid, *arguments, **options)
     # A busy machine follows fewer programs in the same time, and these may be shorter or longer.
-    within = 0.3 if said.notes else 0.02
-    trial_tables.assert_the_row_of_today_is_what_it_names(TODAY[name], said, within)
+    within = 0.3 if asked.said.notes else 0.02
+    trial_tables.assert_the_row_of_today_is_what_it_names(TODAY[name], asked.said, within)
+    of_gpu = asked.measured(trial_tables.recorded(name, asked.lowered))
+    trial_tables.assert_the_measured_row_is_what_it_names(MEASURED[name], of_gpu)
+
+
+def test_the_page_counts_what_is_right_as_measured():
+    trial_tables.assert_the_page_counts_what_is_right_as_measured(MEASURED)
+    more = [
+        *trial_tables.gained_more_than_measured("k", "trial"),
+        *trial_tables.gained_more_than_measured("m", "trial2"),
+    ]
+    assert f"six twins gained over a twentieth more than the tables say: {_joined(more)}." in WORDS
+    estimated = [name for name, row in MEASURED.items() if row[2] == "-"]
+    assert f"No experiment stands behind the first cause of {_joined(estimated)}:" in WORDS
+
+
+def test_the_page_tells_which_times_are_older():
+    older = trial_tables.data("experiments.json")["measured on 2026-11-23 by fewer experiments"]
+    assert f"the last eight, {older[0]} to {older[-1]}" in WORDS
+    by_experiment = [name for name, row in MEASURED.items() if row[-1] == "yes" and row[2] != "-"]
+    assert f"has found the right cause for {len(by_experiment)} of the 15" in WORDS
+    also_older = [name for name in by_experiment if name in older]
+    assert f"For {len(also_older)} of these {len(by_experiment)} the times are those of" in WORDS
+
+
+def _joined(names):
+    return ", ".join(names[:-1]) + f" and {names[-1]}"
 
 
 def test_a_cause_that_is_the_first_one_still_is_as_right_as_it_was():

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from course.diagnosing.experiments.clocks import Clocks
+from course.diagnosing.experiments.result import Experiment, Experiments
+
 FOLDER = Path(__file__).parent
 PAGE = (FOLDER.parents[1] / "docs" / "diagnose-trial.md").read_text()
 
@@ -18,6 +21,25 @@ def first_asking(letter):
 def today(letter):
     """Cells of the table of today's answers, by kernel: us, estimated, cause, gain, right."""
     return _rows(rf"^\| ({letter}\d\d) \|(.*)\|$")
+
+
+def measured(letter):
+    """Cells of the table of what was measured, by kernel: us, cause, without it, gain, right."""
+    return _rows(rf"^\| `({letter}\d\d)` \|(.*)\|$")
+
+
+def recorded(name, lowered):
+    """What experiments with a kernel have found on an H200."""
+    own = data("experiments.json")["launches"][name]
+    file = lowered.listing[0].file
+    done = tuple(
+        Experiment(kind, tuple((file, line) for line in lines), us, cure)
+        for kind, lines, us, cure in own["done"]
+    )
+    fields = {field: own[field] for field in ("us", "spread", "empty_us")}
+    return Experiments(
+        **fields, done=done, dropped=tuple(own["dropped"]), clocks=Clocks(**own["clocks"])
+    )
 
 
 def data(*parts):
@@ -59,6 +81,35 @@ def assert_the_row_of_today_is_what_it_names(row, said, within=0.02):
     assert gain == "-" or float(gain) == pytest.approx(
         said.findings[0].gain, rel=within + 0.01, abs=0.05
     )
+
+
+def assert_the_page_counts_what_is_right_as_measured(rows):
+    right = sum(row[-1] == "yes" for row in rows.values())
+    assert f"**The first cause is right for {right} of {len(rows)}**" in PAGE
+
+
+def gained_more_than_measured(letter, folder):
+    """The kernels with a right cause of which a twin gained over a twentieth more than measured."""
+    times = data(folder, "times.json")
+    return [
+        name
+        for name, (_, _, _, gain, right) in sorted(measured(letter).items())
+        if right == "yes"
+        and gain != "-"
+        and times[name]["kernel_us"] / min(times[name].values()) > 1.05 * float(gain)
+    ]
+
+
+def assert_the_measured_row_is_what_it_names(row, said):
+    us, first, without, gain, _ = row
+    assert us == f"{said.measured_us:,.0f}"
+    finding = said.findings[0]
+    assert first == finding.what + (f"; tried: {finding.cure.cure}" if finding.cure else "")
+    if finding.without is None:
+        assert without == "-"
+        return
+    assert without == f"{finding.without.us:,.0f}"
+    assert float(gain) == pytest.approx(finding.gain, rel=0.02, abs=0.05)
 
 
 def assert_a_cause_that_is_the_first_one_still_is_as_right_as_it_was(rows, rows_today):

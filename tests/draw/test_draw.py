@@ -78,17 +78,6 @@ PICTURES = {
     ),
     "many registers": (lambda: draw.hierarchy(1024, 1, warp=0), "8 times over: warp 0 begins"),
     "a register": (lambda: draw.hierarchy(256, 8, warp=7), "warp 7 begins at 480. In a warp, 32"),
-    "sectors": (
-        lambda: draw.sectors(),
-        "With stride 1, the 32 threads of a warp touch 4 sectors, ",
-    ),
-    "strides": (
-        lambda: draw.sectors(2, 128, start=1),
-        "With stride 128, from element 1, the 32 threads of a warp touch 32 sectors, which move "
-        "1,024 bytes for 128 that are used.",
-    ),
-    "a broadcast load": (lambda: draw.sectors(0), "touch 1 sector, which moves 32 bytes for 4"),
-    "bytes": (lambda: draw.sectors(1, itemsize=1), "touch 1 sector, which moves 32 bytes for 32"),
     "a new maximum": (
         lambda: draw.rescale([0, 1], [[4], [8]], block=1),
         "after tile 0 m = 0, total = 1.000, acc = 4.000; after tile 1 m = 1, alpha = 0.368, "
@@ -401,9 +390,6 @@ def test_the_hierarchy_deals_a_block_out_as_the_compiler_does(block_size, num_wa
         (lambda: draw.hierarchy("1024"), "block_size is '1024', and must be a whole"),
         (lambda: draw.broadcast([], [1]), "takes 1 to 8 whole numbers as rows"),
         (lambda: draw.broadcast([1], [0.5]), "takes 1 to 8 whole numbers as cols"),
-        (lambda: draw.sectors(-1), "stride is -1, and must be a whole number of 0 to 1,048,576"),
-        (lambda: draw.sectors(1, start=0.5), "start is 0.5"),
-        (lambda: draw.sectors(1, 2, 3, 4, 5), "shows up to 4 strides; these are 5"),
         (lambda: draw.rescale([1, 2], [[1]], 1), "for each a value of 1 to 3 numbers"),
         (lambda: draw.rescale([1], [[float("inf")]], 1), "takes 1 to 12 finite scores"),
         (lambda: draw.rescale([1] * 8, [[1]] * 8, 1), "up to 4 tiles: block is 1 for 8 keys"),
@@ -416,7 +402,6 @@ def test_the_hierarchy_deals_a_block_out_as_the_compiler_does(block_size, num_wa
         (lambda: draw.roof(recorded("matmul")), "matmul was timed by its operations"),
         (lambda: draw.roof(recorded("vector_add"), ["nope"]), "There is no series 'nope'"),
         (lambda: draw.roof(recorded("vector_add"), ["add"], 3), "not measured at 3 for all"),
-        (lambda: draw.sectors(itemsize=3), "itemsize is 3, and must be 1, 2, 4 or 8"),
         (lambda: draw.order(17, 2), "tiles_m is 17, and must be a whole number of 1 to 16"),
         (lambda: draw.order(2, 2.5), "tiles_n is 2.5"),
         (lambda: draw.order(2, "2"), "tiles_n is '2'"),

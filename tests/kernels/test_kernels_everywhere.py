@@ -27,7 +27,8 @@ from kernels import (
     transpose,
     vector_add,
 )
-from kernels.attention import tl, tl_hopper
+from kernels.attention import gradient, tl, tl_hopper
+from kernels.attention.gradient import inputs as gradient_inputs
 
 pytestmark = pytest.mark.skipif(
     course.MODE.gpu, reason="needs CPU mode: compiling is the same in both modes"
@@ -47,6 +48,8 @@ MODULES = (
     attention,
     tl,
     tl_hopper,
+    gradient,
+    gradient_inputs,
 )
 MULTIPROCESSORS = 40
 """Of the smallest GPU here, a T4: what a row of softmax may be cut into."""
@@ -70,6 +73,11 @@ def gpu(*shape, dtype=torch.float16):
 
 def attend(launcher, head_dim):
     return lambda: launcher(*[gpu(1, 4, 1024, head_dim)] * 3, causal=True)
+
+
+def attend_backward(launcher, head_dim):
+    x, lse = gpu(1, 4, 1024, head_dim), gpu(1, 4, 1024, dtype=F32)
+    return lambda: launcher(x, x, x, x, x, lse, causal=True)
 
 
 def multiply(launcher, n, dtype=torch.float16, **options):
@@ -125,6 +133,10 @@ LAUNCHES = [
       for f in (attention.flash_attention_v1, attention.flash_attention_v2)),
     ("flash_attention", NVIDIA, attend(attention.flash_attention, 64)),
     ("flash_attention of 128 dimensions", LARGE, attend(attention.flash_attention, 128)),
+    ("flash_attention_backward_v1", FEW,  # with more dimensions they compile for long
+     attend_backward(gradient.flash_attention_backward_v1, 16)),
+    ("flash_attention_backward_v2", ("sm_90",),
+     attend_backward(gradient.flash_attention_backward_v2, 16)),
     ("flash_attention_v3", ("gfx942", "gfx1100"), attend(attention.flash_attention_v3, 64)),
 ]  # fmt: skip
 

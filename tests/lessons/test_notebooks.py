@@ -100,6 +100,14 @@ def test_every_committed_notebook_was_run_and_shows_no_error_it_does_not_expect(
             assert not errors or "raises-exception" in cell.metadata.get("tags", []), path.name
 
 
+@pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_an_untouched_exercise_is_to_do_and_not_wrong(path):
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "code" and cell.source.startswith("check("):
+            (output,) = cell.outputs
+            assert "○" in output.data["text/plain"] and ": to do." in output.data["text/plain"]
+
+
 def test_a_stub_lacks_the_solution_and_nothing_else(lesson):
     left, full = derive(lesson), solved(lesson)
     stub_lines, solution_lines = (notebook.cells[3].source.split("\n") for notebook in (left, full))

@@ -1,4 +1,4 @@
-"""What a notebook of the course keeps of an explorer, a replay and a slide."""
+"""What a notebook of the course keeps of an explorer, a replay, a ruler and a slide."""
 
 import torch
 
@@ -13,6 +13,8 @@ def shown(name: str):
         return explore(lower_kernels.add_kernel, *lower_kernels.ADD, 1024, target="sm_90")
     if name == "replay":
         return replay(trace_kernels.add_kernel, (4,), x, x, x.clone(), 1000, BLOCK_SIZE=256)
+    if name == "ruler":
+        return draw.ruler(1, 8)
     return draw.slide(lambda block: draw.programs(10, block), block_size=[2, 4])
 
 

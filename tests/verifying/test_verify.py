@@ -347,6 +347,19 @@ def test_a_tolerance_of_ones_own():
     assert verify(lambda x: x * 1.01, torch.clone, case, tolerance=Tolerance(0.02)).right
 
 
+def test_the_error_allowed_may_differ_from_element_to_element():
+    def allowed(x, most):
+        return most * torch.arange(50, device=x.device)
+
+    def off(x, most):
+        return x + 0.9 * allowed(x, most)
+
+    case = [Case((Input((50,)),), scalars=(0.1,))]
+    assert verify(off, lambda x, most: x, case, absolute=allowed).right
+    elsewhere = verify(off, lambda x, most: x, case, absolute=lambda *args: allowed(*args).flip(0))
+    assert "At [26]" in str(elsewhere)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_allows_one_rounding_and_not_two(dtype):
     exact = torch.linspace(1, 2, 4001, dtype=torch.float64)

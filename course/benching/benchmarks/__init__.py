@@ -49,8 +49,8 @@ class Operation:
     """The same in PyTorch; it is given float64."""
     cases: Sequence[Case]
     studies: Sequence[Study]
-    absolute: float = 0.0
-    """Error allowed on top of the dtype's tolerance, for results that cancel."""
+    absolute: float | Function = 0.0
+    """Error allowed on top of the dtype's tolerance, for results that cancel: see `verify`."""
     first_call: str = ""
     """Python that defines `call`, the first call in a fresh process, timed with an empty cache and
     with a filled one."""

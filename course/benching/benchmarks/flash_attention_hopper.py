@@ -27,7 +27,7 @@ def _study(head_dim: int, causal: bool, dtype: torch.dtype) -> Study:
         return lambda length: cast(Function, partial(function, causal=causal, **options))
 
     series: Series = {
-        "flash_attention": ours(VERSIONS["flash_attention"]),
+        "flash_attention": ours(VERSIONS["flash_attention_forward"]),
         "flash_attention_tl": ours(in_tl.FLASH_ATTENTION),
     }
     if name in LADDERS:

@@ -42,6 +42,7 @@ def too_few(evidence: Evidence) -> Iterator[Finding]:
         "second kernel that joins their results).",
         mended=mended,
         always=True,
+        certain=2 * programs <= multiprocessors,
     )
 
 

@@ -107,6 +107,9 @@ MISTAKES = {
             "comes out if the lanes past the end count as 0", "slip 1",
             means="They remember `other=0.0` from sums; for a maximum, 0 beats every negative "
             "number."),
+        Mistake("a large negative number", {'float("-inf")': "-1e30"}, "wrong", "expected",
+            "wrong in case 3",
+            means="They take a number that looks small enough; a float32 may be smaller."),
         Mistake("no mask", {', mask=offsets < n, other=float("-inf")': ""}, "reads outside",
             "outside x_ptr", "reads outside x_ptr 300 in case 1",
             means="They take the mask away with the bug; now it reads past the "
@@ -123,6 +126,11 @@ MISTAKES = {
         }, "race", "total_ptr", "race stores in case 1",
             means="They store where they should add, so that one part stays "
             "and the others are lost."),
+        Mistake("what was there before, stored again", {
+            "tl.atomic_add(total_ptr, part)":
+            "tl.store(total_ptr, tl.atomic_add(total_ptr, part))",
+        }, "wrong", "tl.atomic_add has stored already", "wrong in case 1, stored twice",
+            means="They take atomic_add for an addition whose result is still to be stored."),
         Mistake("each lane adds the part", {
             "tl.atomic_add(total_ptr, part)":
             "tl.atomic_add(total_ptr + tl.zeros_like(offsets), part)",

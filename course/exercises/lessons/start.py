@@ -99,7 +99,7 @@ EXERCISES = (
             for n, values in (
                 (300, "below zero"),
                 (128, "normal"),
-                (1, "below zero"),
+                (1, "near the minimum"),
                 (129, "normal"),
             )
         ),
