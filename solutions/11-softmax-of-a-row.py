@@ -316,11 +316,9 @@ cost(softmax_kernel, (512,), *args, BLOCK_N=1024, target="H200")
 
 # %% [markdown]
 # Exponentials have a line of their own, "special functions". A unit of its own computes them: each
-# multiprocessor delivers 16 results per cycle, beside 128 plain ones. `cost` counts twice as many
-# plain operations per cycle, since a multiplication and an addition in one instruction count as
-# two. Softmax has few of these, so its maxima and sums may take up to twice the time that is shown.
-# That is no matter: the exponentials would take 125 ns here, and the bytes take 853. Memory is what
-# binds.
+# multiprocessor delivers 16 results per cycle, beside 256 plain operations. (Only a multiplication
+# with the addition that follows it makes two at a time; maxima and sums come at 128.) The
+# exponentials would take 125 ns here, and the bytes take 853: memory is what binds.
 #
 # No sector is wasted, so is all well? Remember the other question of notebook {who-holds-what}: are
 # the loads wide?
