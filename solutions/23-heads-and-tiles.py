@@ -417,6 +417,8 @@ args = ["*fp16:16"] * 4 + ["*fp32:16", "fp32"] + ["i32:16"] * 3
 args += [("i32:16",) * count for count in (3, 3, 3, 3, 4, 2)]  # strides, rows and lengths, as tuples
 s = lower(flash_attention_kernel_v5, *args, **tile, target="sm_90")
 print(s.resources)
+
+# %%
 jobs = {"cp.async.bulk.tensor": "tile copies", "wgmma.mma": "dot steps", "ex2.approx": "powers"}
 jobs |= {"mbarrier.init": "barriers made", "try_wait": "waits", "mbarrier.arrive.shared": "empty"}
 for part in s.ptx.split("setmaxnreg.")[1:]:  # the instruction that changes a group's registers
