@@ -108,7 +108,7 @@ MISTAKES = {
             "    x = x * 1.4426950408889634\n"
             "    shifted = x - tl.max(x, axis=0)\n"
             "    out = (shifted - tl.log2(tl.sum(tl.exp2(shifted), axis=0))) * 0.6931471805599453",
-        }, "wrong", "leaves the range of float32", "slip 5",
+        }, "wrong", "comes out if a number near -3.4e38 is multiplied", "slip 5",
             means="They go over to powers of two at once; take the maximum off first, then the "
             "product stays small."),
         Mistake("base two", {"tl.log(": "tl.log2("}, "wrong",
