@@ -186,7 +186,7 @@ check("which-fall", answer)
 # again, and the kernel is the slowest of all. 1,024 with 4 warps is a safe choice.
 #
 # You can also look at what the compiler made of your kernel. Run the cell, then hover over the line that
-# loads `x`: what became of it in PTX, an assembly language of NVIDIA's, lights up beside it.
+# loads `x`: what became of it in PTX, an assembly language of NVIDIA's, lights up too.
 # (`sm_90` is NVIDIA's name for the generation of the H100 and H200.) Notebook {who-holds-what}
 # teaches you to read that.
 

@@ -99,10 +99,11 @@ s
 # text again. That text is called **SASS**, and it is what the GPU really executes.
 
 # %% [markdown]
-# Every stage remembers which line of Python each of its lines came from. `explore` shows the
-# stages side by side. Run the cell, then move the mouse over a line: all its relatives light up,
-# in each pane. Click to keep them, and choose other stages at the top. In a running session you
-# can also try another `target` or `num_warps`, and what has changed is marked.
+# Every stage remembers which line of Python each of its lines came from. `explore` shows them
+# together. Run the cell, then move the mouse over a line: all its relatives light up, in each
+# pane. Click to keep them, and choose other stages at the top. In a running session you can also
+# try another `target` or `num_warps`, and what has changed is marked. A pane counts the lines that
+# `lower` counts, and hides those that only note which line of Python others came from.
 
 # %%
 explore(s)

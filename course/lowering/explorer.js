@@ -1,11 +1,14 @@
 // Linked panes over the stages of a kernel. Draws what explorer.py has computed, `panes`, `choices`, `overview` and
 // `problem`, by code.js.
 
+const STAGE_WIDTH = 600; // pixels in which most lines of a stage can be read
+
 // One pane: a list of lines, each with its number and its group, the line of the source that it came from.
 function drawPane(pane, view) {
   const code = element("div", "code", [], { tabindex: 0, role: "group" });
-  const heading = element("h4", "", `${pane.title}, ${pane.lines.length} lines`);
-  const box = element("section", "pane", [heading, code], { "aria-label": pane.title });
+  const heading = element("h4", "", `${pane.title}, ${pane.counted}`);
+  const legend = pane.legend ? [element("div", "legend", pane.legend)] : [];
+  const box = element("section", "pane", [heading, ...legend, code], { "aria-label": pane.title });
   const changed = new Set(pane.changed);
   const all = pane.lines.map((parts, index) => {
     const line = codeLine(parts, pane.rows[index]);
@@ -85,6 +88,13 @@ function light(view, group, from) {
   }
   for (const [code, top] of moves) code.scrollTop = top;
   for (const drawn of view.panes) paint(view, drawn);
+}
+
+// Show the first line that a choice has changed, where nothing is lit that the pane has lines of.
+function showChange(view, drawn) {
+  const row = drawn.lines.findIndex((line) => line.classList.contains("changed"));
+  if (row < 0 || drawn.groups.has(view.lit)) return;
+  drawn.code.scrollTop = Math.max(0, row * visible(drawn)[2] - drawn.code.clientHeight / 3);
 }
 
 // Put the open panes into the holder, in order. A pane that was drawn before is taken as it was.
@@ -216,11 +226,10 @@ function render({ model, el }) {
   const holder = element("div", "panes");
   const passes = element("div", "passes");
   listen(view, holder);
-  const renew = () => {
-    const panes = model.get("panes");
-    view.open = new Set(panes.filter((pane) => pane.open).map((pane) => pane.name));
+  const renew = (stages = Infinity) => {
+    const isOpen = ({ name, open }) => open && (name === "source" || stages-- > 0);
+    view.open = new Set(model.get("panes").filter(isOpen).map(({ name }) => name));
     view.drawn = new Map();
-    view.lit = view.pinned = undefined;
     const show = () => showPanes(view, model, holder);
     const bar = drawBar(view, model, show);
     drawChoices(view, model, bar);
@@ -228,6 +237,7 @@ function render({ model, el }) {
     holder.replaceChildren();
     passes.replaceChildren();
     show();
+    for (const drawn of view.panes) showChange(view, drawn);
   };
   const tell = () => { problem.textContent = model.get("problem") ?? ""; };
   const answer = (message) => {
@@ -238,13 +248,22 @@ function render({ model, el }) {
       drawChoices(view, model, top.firstChild);
     }
   };
-  const listeners = Object.entries({ "change:panes": renew, "change:problem": tell, "msg:custom": answer });
+  const listeners = Object.entries({ "change:panes": () => renew(), "change:problem": tell, "msg:custom": answer });
   for (const listener of listeners) model.on(...listener);
   renew();
   tell();
-  el.append(element("div", "course-widget course-explorer", [top, problem, holder, passes]));
+  const root = element("div", "course-widget course-explorer", [top, problem, holder, passes]);
+  el.append(root);
+  // The stages that there is room for side by side; the others are a click away.
+  const sized = new ResizeObserver(() => {
+    if (!root.clientWidth) return; // not on the page yet
+    sized.disconnect();
+    const stages = Math.max(1, Math.floor(root.clientWidth / STAGE_WIDTH));
+    if (view.open.size > 1 + stages) renew(stages);
+  });
+  sized.observe(root);
   model.send({ hello: true });
-  return () => { for (const listener of listeners) model.off(...listener); };
+  return () => { sized.disconnect(); for (const listener of listeners) model.off(...listener); };
 }
 
 export default { render };

@@ -43,7 +43,7 @@ def explore(
 
     kernel: what `lower` has given, or a kernel, with args and kwargs as `lower` takes them.
     stages: the panes that are open at first, beside the source; by default TTGIR and PTX, or AMD's
-        assembly. The others are a click away.
+        assembly. Where the page has no room for so many, the first alone; all are a click away.
     Shown in a notebook; `.to_html("file.html")` writes a page that needs no session.
     """
     lowered = kernel if isinstance(kernel, Lowered) else lower(kernel, *args, **kwargs)
@@ -148,11 +148,8 @@ def panes_of(lowered: Lowered, open_stages: list[str]) -> list[Pane]:
     panes = [_pane("source", texts, numbers, list(range(len(source))), is_open=True)]
     for stage, text in lowered.readable().items():
         texts, rows, groups = [], [], []
-        codes = {}
-        if stage == "sass":
-            codes = lowered.control_codes
-            texts, rows, groups = [f"// {LEGEND}"], [0], [-1]
-        for row, line in enumerate(text.split("\n"), start=1):
+        codes = lowered.control_codes if stage == "sass" else {}
+        for row, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
             if line.startswith("#loc") or line.strip().startswith(("//##", ".loc", ".file", "!")):
                 continue  # where a line came from is what the panes show
             origin = lowered.lines.back(stage, row)
@@ -160,7 +157,10 @@ def panes_of(lowered: Lowered, open_stages: list[str]) -> list[Pane]:
             texts.append(_instruction(line, codes.get(row)) if stage == "sass" else line)
             rows.append(row)
             groups.append(group_of[origin.frame] if origin else -1)
-        panes.append(_pane(stage, texts, rows, groups, stage in open_stages))
+        pane = _pane(stage, texts, rows, groups, stage in open_stages)
+        if hidden := row - len(rows):
+            pane["counted"] = f"{row:,} lines ({hidden:,} notes of source lines hidden)"
+        panes.append(pane)
     return panes
 
 
@@ -176,6 +176,10 @@ def _pane(name: str, texts: list[str], rows: list[int], groups: list[int], is_op
         "name": name,
         "title": TITLES[name],
         "open": is_open,
+        # How many lines the stage has, in words.
+        "counted": f"{len(rows):,} lines",
+        # What the brackets before each line mean.
+        "legend": LEGEND if name == "sass" else "",
         # Whether what is nested can be folded.
         "folds": name in FOLDED,
         # The number of each line.
@@ -199,8 +203,8 @@ def static_html(panes: list[Pane], overview: str) -> str:
     for pane in panes:
         numbered = zip(pane["rows"], pane["lines"], strict=True)
         text = "\n".join(f"{row:5}  {_plain(line)}" for row, line in numbered)
-        summary = f"<summary>{html.escape(pane['title'])}</summary>"
-        parts.append(
-            f"<details{' open' if pane['open'] else ''}>{summary}{code_block(text)}</details>"
-        )
+        summary = f"<summary>{html.escape(pane['title'])}, {pane['counted']}</summary>"
+        legend = f"<p>{html.escape(pane['legend'])}</p>" if pane["legend"] else ""
+        is_open = " open" if pane["open"] else ""
+        parts.append(f"<details{is_open}>{summary}{legend}{code_block(text)}</details>")
     return "\n".join(parts)

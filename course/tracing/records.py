@@ -316,5 +316,7 @@ class Recording:
     """The program to be shown first, if one is better than others."""
     element: Element | None = None
     """The element to open at."""
+    step: int = 0
+    """The step to open at, where there is no such element and no failure."""
     failure: Failure | None = None
     notes: list[str] = field(default_factory=list)

@@ -339,10 +339,12 @@ function drawOlder(view, name, value) {
 function show(view) {
   const { program, trace } = view;
   const { row, touches = [], sets = {}, error } = program.steps[view.step] ?? {};
+  const why = error ? "stops here" : touches.some(({ outside }) => outside) ? "outside the tensor" : "";
   showBar(view);
   view.lines.forEach((line, at) => {
     line.classList.toggle("on", at === row);
-    line.classList.toggle("wrong", at === row && Boolean(error));
+    line.classList.toggle("wrong", at === row && Boolean(why));
+    line.dataset.why = why;
   });
   if (view.lines[row]) keepInSight(view.code, view.lines[row]);
   const known = Object.entries(program.known[view.step] ?? {});

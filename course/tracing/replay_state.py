@@ -93,7 +93,7 @@ def _place(recording: Recording) -> dict[str, int]:
     if recording.failure:
         return {"step": -1}
     if element is None:
-        return {"step": 0}
+        return {"step": recording.step}
     number = [tensor.name for tensor in recording.tensors].index(element.tensor)
     shape = recording.tensors[number].shape
     flat = np.ravel_multi_index(element.index, shape) if shape else 0

@@ -119,6 +119,27 @@ def test_other_stages_open_and_text_is_found(add_page):
     assert add_page.get_by_text("4 found").is_visible()
 
 
+def test_where_two_panes_fit_the_stage_that_was_asked_for_can_be_read(page, lowered_add, tmp_path):
+    page.set_viewport_size({"width": 950, "height": 900})  # what the lab leaves of 1366
+    opened(page, explore(lowered_add).to_html(tmp_path / "add.html"))
+    titles = [pane.get_attribute("aria-label") for pane in page.locator(".pane").all()]
+    assert titles == ["Python", "TTGIR"]
+    pane = page.locator('.pane[aria-label="TTGIR"]')
+    splat = pane.locator(".line", has_text="%x = tt.splat").locator("span").last.bounding_box()
+    code = pane.locator(".code").bounding_box()
+    assert splat["x"] + splat["width"] < code["x"] + code["width"]
+    page.get_by_role("button", name="PTX").click()
+    assert page.locator(".pane").count() == 3
+
+
+def test_the_legend_of_sass_is_in_sight_as_a_whole(page, lowered_add, tmp_path):
+    page.set_viewport_size({"width": 500, "height": 900})
+    opened(page, explore(lowered_add, stages=["sass"]).to_html(tmp_path / "add.html"))
+    legend = page.locator(".legend")
+    assert legend.inner_text().endswith("Stalls, in cycles]")
+    assert legend.evaluate("legend => legend.scrollWidth - legend.clientWidth") == 0
+
+
 def test_what_a_kernel_says_is_text_and_no_markup(page, tmp_path):
     made = lower(kernels.print_kernel, "*fp32", target="sm_90")
     opened(page, explore(made, stages=["ttir", "llir"]).to_html(tmp_path / "print.html"))
@@ -150,6 +171,7 @@ def test_no_payload_runs_or_asks_for_anything(harmless, script, lowered_add, tmp
 
 def test_ten_thousand_lines_answer_a_hover_in_a_frame(page, lowered_matmul, tmp_path):
     stages = ["ttir", "ttgir", "llir", "ptx", "sass"]
+    page.set_viewport_size({"width": 3200, "height": 900})  # room for all of them
     opened(page, explore(lowered_matmul, stages=stages).to_html(tmp_path / "big.html"))
     assert page.locator(".line").count() > 8000
     times, unit = page.evaluate(HOVERS)
@@ -198,8 +220,12 @@ def test_the_widget_compiles_again_for_another_choice(server, new_page):
     page.evaluate(RUN_ALL)
     assert page.evaluate(CELLS)[0]["execution_count"] == 1
     page.wait_for_selector(".course-explorer .line")
+    page.locator(".course-explorer").get_by_text("tl.store(out_ptr").click()
+    page.get_by_role("button", name="PTX").click()
     page.locator(".course-explorer").get_by_label("num_warps").select_option("8")
     page.wait_for_selector(".course-explorer .line.changed")
+    shown = page.locator('.pane[aria-label="PTX"]')
+    assert shown.locator(".line.on").count()  # what was pinned, in sight
     assert page.get_by_text("warpsPerCTA = [8]").first.is_visible()
     page.get_by_role("button", name="passes").click()
     page.get_by_role("button", name="tritongpu-coalesce").click()

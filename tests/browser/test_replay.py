@@ -6,10 +6,13 @@ import msgspec
 import pytest
 import torch
 
-from course import replay
+from course import check, replay
+from course.display.widget import style
+from course.lowering.explorer import SCRIPT as EXPLORER
 from course.tracing.records import Value
 from course.tracing.replay import Replay
 from tests.support import trace_kernels as kernels
+from tests.support import wrong_answers
 
 from .conftest import PAYLOADS
 from .test_lab import CELLS, RUN_ALL
@@ -154,6 +157,23 @@ def test_a_failure_opens_at_its_line(page, tmp_path):
     assert line(page).startswith("y = tl.reshape")
     press(page, "step back")
     assert "x  fp32 [16]" in values(page)
+
+
+def test_the_code_is_as_high_as_its_lines_also_beside_an_explorer(add_page):
+    add_page.add_style_tag(content=style(EXPLORER))  # as in a lab, where each widget brings its own
+    code = add_page.locator(".course-replay .code")
+    assert code.evaluate("code => code.offsetHeight") == 17 * code.locator(".line").count()
+
+
+def test_a_failed_check_opens_at_the_access_outside_and_marks_it(page, monkeypatch, tmp_path):
+    monkeypatch.setenv("COURSE_DATA", str(tmp_path))
+    shown = check("scale-and-shift", wrong_answers.strides_forgotten).replay()
+    opened(page, shown, tmp_path)
+    assert line(page).startswith("tl.store(out_ptr + offsets, a * tl.load(x_ptr")
+    assert "outside the tensor" in values(page)
+    assert page.locator(".line.on.wrong").get_attribute("data-why") == "outside the tensor"
+    press(page, "first step")
+    assert page.locator(".line.wrong").count() == 0
 
 
 def test_a_step_takes_less_than_50_ms_of_a_quiet_machine(page, tmp_path):

@@ -47,6 +47,6 @@ def test_every_instruction_has_a_code_and_the_text_is_the_disassemblers(add):
 def test_the_pane_of_sass_says_what_its_brackets_mean(add):
     pane = explore(add).panes[-1]
     texts = ["".join(line[1::2]) for line in pane["lines"]]
-    assert pane["name"] == "sass" and "Stalls" in texts[0]
+    assert pane["name"] == "sass" and "Stalls" in pane["legend"]
     load = next(text for text in texts if "LDG" in text)
     assert re.match(r"\[[-\d]{6}:R[-\d]:W\d:[-Y]:S\d\d\] /\*", load)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from course import explore
+from course import explore, lower
 from course.display import highlight
 from course.errors import CourseError
 from course.lowering.api import LowerError
@@ -23,6 +23,16 @@ def test_every_stage_is_a_pane_and_the_source_comes_first(add):
     assert [pane["name"] for pane in panes if pane["open"]] == ["source", "ttgir", "ptx"]
     amd = explore(kernels.add_kernel, *ADD, 1024, target="gfx942").panes
     assert [pane["name"] for pane in amd if pane["open"]] == ["source", "ttgir", "amdgcn"]
+
+
+@pytest.mark.parametrize("target", ["sm_90", "gfx942"])
+def test_a_stage_has_as_many_lines_as_lower_says_and_tells_of_hidden_ones(target):
+    lowered = lower(kernels.add_kernel, *ADD, 1024, target=target)
+    for pane in explore(lowered).panes[1:]:
+        name, (counted, _, *rest) = pane["name"], pane["counted"].split()
+        assert int(counted) == len(lowered.text(name).splitlines()), name
+        assert name == "sass" or f"{counted} lines" in " ".join(str(lowered).split()), name
+        assert int(rest[0].strip("(")) == int(counted) - len(pane["lines"]) > 0, name
 
 
 def test_lines_of_one_group_belong_together(add):

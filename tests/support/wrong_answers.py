@@ -33,6 +33,12 @@ def short_grid(x, a, b):
     return out
 
 
+def strides_forgotten(x, a, b):
+    out = torch.empty_like(x)
+    affine_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, a, b, x.numel(), BLOCK_SIZE=1024)
+    return out
+
+
 @triton.autotune(
     configs=[triton.Config({}, num_warps=1), triton.Config({}, num_warps=4)],
     key=["n_cols"],

@@ -326,6 +326,7 @@ def test_a_failed_check_opens_at_the_first_wrong_program(monkeypatch, tmp_path):
     assert past.steps[-1].touches[0].outside > 0
     never = check("scale-and-shift", wrong_answers.short_grid).replay()
     assert any("never written" in note for note in never.trace["notes"])
+    assert never.steps[never.trace["opened"]["at"]["step"]].touches
     with pytest.raises(CourseError, match="nothing to step through"):
         check("fill-a-vector", None).replay()
 

@@ -29,7 +29,20 @@ def replay_answer(exercise_name: str, source: Source, where: Where, reason: str)
     def trace(programs: list[Program], _: Element | None) -> Recording:
         return trace_answer(exercise_name, source, where, programs)
 
-    return Replay(trace, replace(trace([], None), notes=reason.splitlines()))
+    recorded = trace([], None)
+    return Replay(trace, replace(recorded, notes=reason.splitlines(), step=_step(recorded, where)))
+
+
+def _step(recorded: Recording, where: Where) -> int:
+    """The opened program's first step that touches what is beside a tensor or, where an element of
+    the result is wrong, that stores; 0 if none does."""
+    opened = recorded.opened or (0, 0, 0)
+    steps = next((each.steps for each in recorded.programs if each.program == opened), [])
+    for at, step in enumerate(steps):
+        stores = where.index is not None and any(each.kind != "load" for each in step.touches)
+        if stores or any(each.outside for each in step.touches):
+            return at
+    return 0
 
 
 @runs_in("interpret", timeout_s=4 * STEPS_S)
