@@ -316,9 +316,9 @@ cost(softmax_kernel, (512,), *args, BLOCK_N=1024, target="H200")
 
 # %% [markdown]
 # Exponentials have a line of their own, "special functions". A unit of its own computes them: each
-# multiprocessor delivers 16 results per cycle, beside 256 plain operations (128 multiplications and
-# as many additions). The exponentials would take 125 ns here, and the bytes take 853: memory is
-# what binds.
+# multiprocessor delivers 16 results per cycle, beside 256 plain operations. (Only a multiplication
+# with the addition that follows it makes two at a time; maxima and sums come at 128.) The
+# exponentials would take 125 ns here, and the bytes take 853: memory is what binds.
 #
 # No sector is wasted, so is all well? Remember the other question of notebook {who-holds-what}: are
 # the loads wide?
@@ -354,8 +354,9 @@ for n in (1000, 1008, 1024):
 # ### Exercise {log-softmax} · Log-softmax (core)
 #
 # Store the natural logarithm (`tl.log`) of softmax, for float32 rows whose numbers may lie ten
-# thousand apart. Rows of `x` are `stride_xm` elements apart, and `out` is contiguous. The exercise
-# launches one program per row. In PyTorch: `torch.log_softmax(x, dim=1)`.
+# thousand apart, or near -3.4e38, where float32 ends. Rows of `x` are `stride_xm` elements apart,
+# and `out` is contiguous. The exercise launches one program per row. In PyTorch:
+# `torch.log_softmax(x, dim=1)`.
 
 
 # %%

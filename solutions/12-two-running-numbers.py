@@ -369,9 +369,12 @@ for num_warps in (4, 8, 16, 32):
 # %% [markdown]
 # No number of warps brings it below 63 MB. The finished kernel takes another way for very wide
 # rows: several programs share one row, and each takes a part. They exchange their maxima and sums
-# through device memory (how one waits for another is in
-# [kernels/softmax_tuned.py](../kernels/softmax_tuned.py), and not needed here). So the same number
-# of programs works on far fewer rows. At this width it was recorded at more than 98 % of the copy
+# through device memory, and each waits for those of the others. Did notebook {your-first-kernel} not
+# forbid that? It would never end if a program waited for one that cannot start. Here GPUs start
+# programs in the order of their numbers, though they go on and end in none, and all parts of a row
+# fit the GPU at once. CUDA does not promise that order, so do not copy this lightly
+# ([kernels/softmax_tuned.py](../kernels/softmax_tuned.py) has the details). So the same number of
+# programs works on far fewer rows. At this width it was recorded at more than 98 % of the copy
 # roof, and the online version at 63 %. And how do the programs put their parts together? By your
 # merge of exercise {merge-two-halves}.
 

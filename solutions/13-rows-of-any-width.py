@@ -353,7 +353,7 @@ print("chosen:", tuned_kernel.best_config if MODE.gpu else "nothing is timed in 
 @triton.jit
 def in_place_kernel(x_ptr, n_cols, BLOCK_N: tl.constexpr):
     cols = tl.arange(0, BLOCK_N)
-    x_ptrs = x_ptr + tl.program_id(axis=0) * n_cols + cols
+    x_ptrs = x_ptr + tl.program_id(axis=0).to(tl.int64) * n_cols + cols
     x = tl.load(x_ptrs, mask=cols < n_cols, other=float("-inf"))
     power = tl.exp(x - tl.max(x, axis=0))
     tl.store(x_ptrs, power / tl.sum(power, axis=0), mask=cols < n_cols)

@@ -13,13 +13,14 @@
 # |---|---|
 # | Sums over programs | 20 |
 # | In a model | 10 |
-# | When not to write one | 3 |
-# | Beginning and end | 4 |
-# | **Together, an estimate** | 37 |
+# | When not to write one | 5 |
+# | Beginning and end | 5 |
+# | **Together, an estimate** | 40 |
 # | Stretch exercises, for those with time left | 15 |
 
 # %%
-from course import DEVICE, MODE, check, draw, hint, observed, recorded
+from course import DEVICE, MODE, check, draw, hint, lower, observed, recorded
+from triton.language.extra import libdevice
 import torch
 import triton
 import triton.language as tl
@@ -75,7 +76,7 @@ def softmax(x):
 # exercise column-sums
 @triton.jit
 def column_sum_kernel(x_ptr, out_ptr, n_rows, n_cols, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
-    rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    rows = tl.program_id(axis=0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
     cols = tl.program_id(axis=1) * BLOCK_N + tl.arange(0, BLOCK_N)
     # about 3 lines from here
     mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)
@@ -153,7 +154,7 @@ check("column-sums", column_sum)
 def softmax_backward_kernel(out_ptr, d_out_ptr, dx_ptr, n_cols, BLOCK_N: tl.constexpr):
     cols = tl.arange(0, BLOCK_N)
     mask = cols < n_cols
-    offsets = tl.program_id(axis=0) * n_cols + cols
+    offsets = tl.program_id(axis=0).to(tl.int64) * n_cols + cols
     # about 4 lines from here
     out = tl.load(out_ptr + offsets, mask=mask, other=0.0)
     d_out = tl.load(d_out_ptr + offsets, mask=mask, other=0.0)
@@ -295,9 +296,26 @@ draw.speeds(recorded("softmax_bfloat16"), series=compared, relative_to="softmax"
 # at 8,192 columns. Count the exponentials. Where every lane has a maximum of its own, every lane
 # corrects its own sum as well, at every element. So this kernel takes three per element:
 # `online_softmax_combine` takes one for the new term and one for the correction, and the second
-# sweep takes another. `online_kernel` takes two, one in each sweep. And `libdevice.exp`, which is
-# more exact, becomes nine instructions, where `tl.exp` becomes five.
-#
+# sweep takes another. `online_kernel` takes two, one in each sweep. And `torch.compile` takes them
+# from `libdevice`, which is more exact and costs more.
+
+
+# %%
+@triton.jit
+def exponential_kernel(x_ptr, EXACT: tl.constexpr):
+    x_ptrs = x_ptr + tl.arange(0, 1024)
+    x = tl.load(x_ptrs)
+    y = libdevice.exp(x) if EXACT else tl.exp(x)
+    tl.store(x_ptrs, y)
+
+
+# %% tags=["nbval-check-output"]
+for name, exact in (("tl.exp", False), ("libdevice.exp", True)):
+    s = lower(exponential_kernel, "*fp32:16", EXACT=exact, target="sm_90")
+    sass = s.follow("y = libdevice.exp(x)", "sass").stages["sass"]
+    print(f"{name:13}: {len(sass) // 8} instructions for each of a thread's 8 elements")
+
+# %% [markdown]
 # The speeds say the same. From 2,048 to 16,384 columns `torch.compile` gets through about as many
 # elements per second in float32 as in bfloat16, although float32 has twice the bytes. So arithmetic
 # is its limit, and not the bytes. The finished kernel is limited by bytes and handles half as many

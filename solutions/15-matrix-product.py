@@ -160,8 +160,8 @@ print((c - acc).abs().max().item() < 1e-4)
 def loop_kernel(
     a_ptr, b_ptr, c_ptr, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr
 ):
-    rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
-    cols = tl.program_id(axis=1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    rows = tl.program_id(axis=0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
+    cols = tl.program_id(axis=1).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
     ks = tl.arange(0, BLOCK_K)
     a_ptrs = a_ptr + rows[:, None] * K + ks[None, :]
     b_ptrs = b_ptr + ks[:, None] * N + cols[None, :]
@@ -231,8 +231,8 @@ print(torch.tensor([0.0]) @ torch.tensor([float("nan")]))
 def edges_kernel(
     a_ptr, b_ptr, c_ptr, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr
 ):
-    rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
-    cols = tl.program_id(axis=1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    rows = tl.program_id(axis=0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
+    cols = tl.program_id(axis=1).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
     ks = tl.arange(0, BLOCK_K)
     a_ptrs = a_ptr + rows[:, None] * K + ks[None, :]
     b_ptrs = b_ptr + ks[:, None] * N + cols[None, :]
@@ -273,7 +273,9 @@ check("product-of-any-size", edges_kernel)
 # Here is the whole thing, with a launcher. It differs from yours in one place: the grid has one
 # axis instead of two, and a few lines turn the program's number into a tile. Notebook
 # {what-a-dot-becomes} explains them, so read over them for now. The store is yours. It rounds the
-# accumulator to whatever type `c` has, once, at the very end.
+# accumulator to whatever type `c` has, once, at the very end. In one thing it is less careful than
+# the exercises: its offsets have 32 bits, which are enough for matrices of less than 2^31 elements.
+# [kernels/matmul.py](../kernels/matmul.py) widens its rows and columns.
 
 
 # %%

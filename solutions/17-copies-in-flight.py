@@ -312,10 +312,10 @@ for name, each in (("pointers", at_depth(3)), ("descriptors", d)):
 # Not all of the difference is the descriptors' doing: this kernel has no groups, and
 # `matmul_kernel` without its groups takes 113 registers. From 113 to 90 is a fifth less.
 #
-# The seven copies are instructions in the code: two loads in each of three places, twice before the
-# loop to fill the pipeline and once in it, and the store. Each is carried out by very few threads.
-# One thread copies a tile of `a`. Two threads copy a tile of `b`, half each, because such a copy
-# moves rows of at most 128 bytes, as wide as the swizzle, and a row of `b`'s tile has 256.
+# The seven copies are `a` and `b` twice before the loop to fill the pipeline, both once in the loop,
+# and the store. One or two of the 128 threads start each of them, and the others go on. (Two for
+# `b`, half a tile each: such a copy moves rows of at most 128 bytes, and a row of `b`'s tile has
+# 256.)
 #
 # Linear layers store their weights as [N, K], each row the weights of one output. So what PyTorch
 # computes is `x @ w.T`. A descriptor cannot describe `w.T`, because its last stride is not 1. But

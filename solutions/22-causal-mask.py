@@ -11,9 +11,9 @@
 #
 # | section | about minutes |
 # |---|---|
-# | Causal | 55 |
+# | Causal | 60 |
 # | Beginning and end | 10 |
-# | **Together, an estimate** | 65 |
+# | **Together, an estimate** | 70 |
 
 # %%
 from course import check, cost, draw, heads, hint, verify
@@ -236,10 +236,12 @@ check("causal-attention", causal_loop_kernel)
 # Your kernel masks every tile, though few need it. A mask costs a comparison and a selection for
 # each score, and guards against -inf cost more. Can whole tiles go without?
 #
-# An `if` in the loop would be decided again in each iteration. Two loops are better: one over the
-# whole tiles, and one over the masked ones, among them a last tile that the keys do not fill. So
-# that the body is written once, it becomes a function with a constexpr `MASKED`. The compiler makes
-# a copy for each value, and what stands under `if MASKED` is not in the other copy at all.
+# An `if` around the mask would do, and a branch per tile costs little. Two loops do more: one over
+# the whole tiles, and one over the masked ones, among them a last tile that the keys do not fill.
+# Then nothing of the mask is left in the first loop, neither code nor registers, and where no tile
+# is masked the second loop can be left out. So that the body is written once, it becomes a function
+# with a constexpr `MASKED`. The compiler makes a copy for each value, and what stands under `if
+# MASKED` is not in the other copy at all.
 
 
 # %%

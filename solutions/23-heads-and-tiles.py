@@ -138,7 +138,7 @@ def grouped_kernel(
     stride_qh, stride_kh, stride_vh,
     D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    head = tl.program_id(axis=0)
+    head = tl.program_id(axis=0).to(tl.int64)
     rows, cols, dims = tl.arange(0, BLOCK_M), tl.arange(0, BLOCK_N), tl.arange(0, D)
     q_offsets = rows[:, None] * D + dims[None, :]
     k_offsets = cols[:, None] * D + dims[None, :]
@@ -264,6 +264,12 @@ for m in (16, 64, 128):
     counts[f"{m} queries"] = c
     print(f"{m:3} queries: {c.l2_intensity:5.1f} operations per byte, at least {c.least_us:.2f} us")
 
+# %% [markdown]
+# Now the same three under the roofs. Each kernel stands there twice, at one height: as a circle over
+# its operations per byte that memory must move, and as a diamond over those per byte that it asks
+# of the L2 cache. The roof that one of the two touches is its limit. (The line at 67 TFLOP/s, of
+# arithmetic outside the tensor cores, plays no part here.)
+
 # %%
 draw.roofline(counts)
 
@@ -273,20 +279,15 @@ draw.roofline(counts)
 # the L2 cache differs: for the smallest tile that takes more than six times as long as the tensor
 # cores need. With 128 queries the two roofs meet.
 #
-# So 128 queries. What bounds a tile from above is room. The accumulator and the scores are
-# float32 in registers, of which a thread has at most 255. `q` and the tiles of k and v that are
-# on their way lie in shared memory, at most 227 KB per program on an H200.
+# So 128 queries. What bounds a tile from above is room. `q` and the tiles of k and v lie in shared
+# memory, at most 227 KB per program on an H200, and `wgmma` reads them there. The accumulator and
+# the scores are float32 in registers, of which a thread has at most 255. And `power`? It is made
+# from the scores, rounded to 16 bits, and stays in registers: the first operand of a `wgmma` may
+# come from there, so what the first dot leaves behind goes into the second one without a detour.
 #
-# **Predict:** with D = 128, a tile of 128 x 64 and 4 warps, how many registers per thread do the
-# accumulator and the scores take?
-#
-# <details>
-# <summary>Answer</summary>
-#
-# The accumulator is 128 x 128 numbers over 128 threads: 128 registers. The scores are 128 x 64:
-# 64 more. Together 192 of at most 255, before anything else has found a place.
-#
-# </details>
+# Take D = 128, a tile of 128 x 64 and 4 warps. The accumulator is 128 x 128 numbers over 128
+# threads, and the scores are half as many: 128 + 64 = 192 of at most 255 registers, before anything
+# else has found a place.
 
 
 # %%
@@ -343,23 +344,26 @@ check("attention-registers", registers)
 draw.room(try_tile("sm_90", 128, 128, 8, 3), "acc", "scores")
 
 # %% [markdown]
+# So the two tiles are half of what is used. Of "all else", 32 are `power`: 128 x 128 numbers of 16
+# bits over 256 threads. The rest are addresses, maxima, sums, and what the masked loop compares. The
+# finished kernel of notebook {finished-kernel} can do without that loop, and takes 203 registers
+# with this tile. So a sum like yours says what cannot fit. What does fit, the compiler says.
+
+# %% [markdown]
 # Another GPU has another answer. An RTX 4090 (sm_89) gives a program 99 KB, and needs one buffer
-# less for the same depth, as in notebook {copies-in-flight}. Its tensor cores take operands from
-# registers alone, so q is read from shared memory again in each iteration, and a thread needs more
-# registers.
+# less for the same depth. Its tensor cores take operands from registers alone, so q is read from
+# shared memory again in each iteration, and a thread needs more registers.
 
 # %%
 for tile in [(128, 64, 8, 2), (128, 64, 8, 3), (128, 128, 8, 2)]:
     try_tile("sm_89", *tile)
 
 # %% [markdown]
-# The third one spills. A bound like this prunes the choices, and measuring picks among the rest. In
-# practice that is `@triton.autotune`, with block sizes in its configurations: give it the few tiles
-# that fit, or a function `prune_configs_by={"early_config_prune": ...}` that throws out those that
-# do not, and `cache_results=True`, which keeps the winner on disk. The course wrote its choices
-# down instead: [kernels/attention/settings.py](../kernels/attention/settings.py) has an entry for
-# each amount of shared memory and each head dimension. Those for 227 KB won on an H200; those for
-# smaller GPUs fit and spill nothing, but were not timed.
+# The third one spills. A bound like this prunes the choices, and measuring picks among the rest, as
+# `@triton.autotune` did in notebook {rows-of-any-width}. The course wrote its choices down instead:
+# [kernels/attention/settings.py](../kernels/attention/settings.py) has an entry for each amount of
+# shared memory and each head dimension. Those for 227 KB won on an H200, with Triton 3.7.1. Those
+# for smaller GPUs fit and spill nothing, but were not timed.
 
 # %% [markdown]
 # ## Warps with different jobs
@@ -375,19 +379,36 @@ draw.pipeline(try_tile("sm_90", 128, 64, 8, 3))
 # the tensor cores. The second dot needs the exponentials, and they need the first dot. So the
 # tensor cores idle during each softmax, unless other warps have a dot ready just then.
 #
-# **Warp specialization** makes sure that they have. Warps of one program get different jobs. A
-# **producer warp** only loads tiles into shared memory. Two groups of **consumer warps** own half
-# of the tile's rows each, and compute. While one group is at its softmax, the other has the
-# tensor cores. This is a sketch of it; its durations are made up.
+# Until now all eight warps did everything together. **Warp specialization** splits the crew. A
+# **producer warp** only fetches: it asks for tiles and computes nothing. Two groups of four
+# **consumer warps** own half of the tile's rows each, and compute. They gain a choice for the
+# hardware: if one group is at its softmax, the other may have a dot ready.
+#
+# How does a tile pass from one to the other? Each buffer in shared memory has *barriers*: counters,
+# also in shared memory, for which warps can wait. One says **full**. It waits for bytes, and turns
+# when the last byte of the copy has landed. One for each consumer says **empty**, and turns when
+# all 128 threads of that group have said that they have read the tile.
+#
+# - The producer waits until both groups' `empty` has turned, tells `full` how many bytes will come,
+#   and starts the copy. Then it goes on to the next buffer.
+# - A consumer waits for `full`, multiplies, and says `empty` as soon as the dot is done. Its softmax
+#   needs the buffer no more.
+#
+# No group waits for the other. In the sketch, k2 goes where k0 was, so the producer waits for both.
+# Its durations are made up.
 
 # %%
 draw.specialized(consumers=2, tiles=5)
 
 # %% [markdown]
+# Look at the tensor cores. Both groups wait for the same tile, so they begin together, and nothing
+# parts them again. That is no quirk of the sketch. The same division of work was watched on an H200,
+# in notebook {attention-in-gluon}: four fifths of the softmax ran while nobody multiplied.
+#
 # In Triton you ask for it with a word at the loop, `warp_specialize=True`, and the compiler divides
 # the work. On an H200 such a loop compiles only where q, k and v all come by descriptors. The
-# course's v5 is written so. Compile it, and look for three things in its PTX: how many warps are
-# launched, what each group does, and how many registers it asks for.
+# course's v5 is written so. Compile it, and look for four things in its PTX: how many warps are
+# launched, what each group does and how often it waits, and how many registers it asks for.
 
 # %%
 tile = {"IS_CAUSAL": False, "HEADDIM": 128, "BLOCK_M": 128, "BLOCK_N": 128}
@@ -396,7 +417,10 @@ args = ["*fp16:16"] * 4 + ["*fp32:16", "fp32"] + ["i32:16"] * 3
 args += [("i32:16",) * count for count in (3, 3, 3, 3, 4, 2)]  # strides, rows and lengths, as tuples
 s = lower(flash_attention_kernel_v5, *args, **tile, target="sm_90")
 print(s.resources)
+
+# %%
 jobs = {"cp.async.bulk.tensor": "tile copies", "wgmma.mma": "dot steps", "ex2.approx": "powers"}
+jobs |= {"mbarrier.init": "barriers made", "try_wait": "waits", "mbarrier.arrive.shared": "empty"}
 for part in s.ptx.split("setmaxnreg.")[1:]:  # the instruction that changes a group's registers
     done = [f"{name}: {part.count(mark)}" for mark, name in jobs.items() if mark in part]
     print(" ".join(part.split(";")[0].split()), "|", ", ".join(done))
@@ -408,9 +432,10 @@ for part in s.ptx.split("setmaxnreg.")[1:]:  # the instruction that changes a gr
 # Then comes `setmaxnreg`, an instruction that Hopper brought. With it a group of four warps gives
 # registers back (`dec`) or takes more (`inc`). Read the lines from the top. The producer takes 256
 # to set things up, and then goes down to 40: it computes nothing but addresses, and its line has
-# copies and no dots. (There are four: q in two halves, k, and v.) The consumers wait with 120 each,
-# and go up to 232 when their work begins; their one copy stores the result. The last line is the
-# producer's again, at the very end.
+# copies and no dots. There are four: q in two halves, k, and v. It waits six times, for both groups
+# before k and before v, and for one before each half of q. The consumers hold 120 each, and go up
+# to 232 when their work begins. Each waits for q, k and v, and says `empty` for each. Their one copy
+# stores the result. The last line is the producer's again, at the very end.
 #
 # Does this add up? A group has 128 threads, and the launch reserved 3 * 128 * 168 registers.
 #
@@ -424,53 +449,9 @@ for part in s.ptx.split("setmaxnreg.")[1:]:  # the instruction that changes a gr
 
 # %% [markdown]
 # Why is 232 enough? Each consumer has 64 of the 128 rows: an accumulator of 64 x 128 and scores of
-# 64 x 128 over 128 threads are 64 + 64 registers. With 168 it would be tight beside all else, and
-# as a single group of 4 warps the tile would not fit at all.
-#
-# Other GPUs divide the work in other ways. On a B200 (sm_100) a single warp can start a dot, and
-# its result lies in tensor memory, so Triton splits the loop finer there. Here is the loop with
-# descriptors made in the kernel. It is only compiled: a launch would need memory for the
-# descriptors, which `triton.set_allocator` provides, as in v5's launcher. On sm_90 it does not
-# compile, since its `q` comes by pointers.
-
-
-# %%
-@triton.jit
-def specialized_kernel(
-    q_ptr, k_ptr, v_ptr, out_ptr, n_keys, scale2,
-    D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-):  # fmt: skip
-    rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
-    q_offsets = rows[:, None] * D + tl.arange(0, D)[None, :]
-    q = tl.load(q_ptr + q_offsets)
-    keys = tl.make_tensor_descriptor(k_ptr, [n_keys, D], [D, 1], [BLOCK_N, D])
-    values = tl.make_tensor_descriptor(v_ptr, [n_keys, D], [D, 1], [BLOCK_N, D])
-    m = tl.full([BLOCK_M], -float("inf"), tl.float32)
-    total = tl.zeros([BLOCK_M], tl.float32)
-    acc = tl.zeros([BLOCK_M, D], tl.float32)
-    for start in tl.range(0, n_keys, BLOCK_N, warp_specialize=True):
-        scores = tl.dot(q, keys.load([start, 0]).T)
-        new_m = tl.maximum(m, tl.max(scores, axis=1) * scale2)
-        power = tl.exp2(scores * scale2 - new_m[:, None])
-        rescale = tl.exp2(m - new_m)
-        total = total * rescale + tl.sum(power, axis=1)
-        acc = tl.dot(power.to(tl.float16), values.load([start, 0]), acc * rescale[:, None])
-        m = new_m
-    tl.store(out_ptr + q_offsets, acc / total[:, None])
-
-
-# %%
-args, tile = ["*fp16:16"] * 4 + [4096, 0.18], {"D": 64, "BLOCK_M": 128, "BLOCK_N": 64}
-s = lower(specialized_kernel, *args, **tile, num_warps=4, target="sm_100")
-work = {"tma_copy": "load", "gen5_mma ": "start dots", "reduce": "maxima and sums of rows"}
-work |= {"exp2 %power": "take powers", "mulf %acc": "rescale the accumulator"}
-first, *others = s.ttgir.split("num_warps(")  # one text per group of warps
-for group in ("4" + first, *others):
-    print(group[0], "warps:", ", ".join(name for mark, name in work.items() if mark in group))
-
-# %% [markdown]
-# Four jobs: softmax, rescaling, starting dots, and loading. This is the division that
-# *FlashAttention-4* makes by hand, as you will read below.
+# 64 x 128 over 128 threads are 64 + 64 registers, and `power` takes 32 more. With 168 that would be
+# tight beside all else, and as a single group of 4 warps the tile would not fit at all. What the
+# B200 makes of such a loop, the next notebook shows.
 
 # %% [markdown]
 # ## What you can do now

@@ -7,17 +7,17 @@
 # **By the end you can** change an attention kernel without breaking it, and say which attention to
 # take when.
 #
-# **You need** notebook {causal-mask}.
+# **You need** notebooks {causal-mask} and {heads-and-tiles}.
 #
 # | section | about minutes |
 # |---|---|
-# | Where attention stands in 2026 | 3 |
+# | Where attention stands in 2026 | 10 |
 # | Three variations | 55 |
 # | Beginning and end | 2 |
-# | **Together, an estimate** | 60 |
+# | **Together, an estimate** | 67 |
 
 # %%
-from course import check, draw, hint
+from course import check, draw, hint, lower
 import torch
 import triton
 import triton.language as tl
@@ -50,13 +50,13 @@ print("kernels for FLASH_ATTENTION:", *torch.nn.attention.list_flash_attention_i
 # - For texts of different lengths in one batch, `torch.nn.attention.varlen` takes them one after
 #   the other without padding, and is told where each begins.
 # - FA3 in the list is *FlashAttention-3*, for Hopper. Like v5 it has producer and consumer
-#   warps. It goes further in two ways. Named barriers order the two consumer groups, so that one
-#   is at its softmax exactly when the other has the tensor cores. And within a group, the first dot
-#   of the next tile already runs under the softmax of this one.
+#   warps. It goes further in two ways. Barriers make the two consumer groups take turns, which is
+#   called *ping-pong*: one is at its softmax while the other has the tensor cores. Nothing in v5
+#   does that, as its sketch showed. And within a group, the first dot of the next tile already runs
+#   under the softmax of this one.
 # - FA4 is *FlashAttention-4*, for Blackwell. On these GPUs tensor cores became faster and the
 #   special functions did not, so powers bind. FA4 computes a part of them with a polynomial on
-#   the ordinary arithmetic units, and skips a rescaling where the maximum has hardly grown. Its
-#   warps have the jobs that you saw Triton find for the B200.
+#   the ordinary arithmetic units, and skips a rescaling where the maximum has hardly grown.
 # - FA3 and FA4 are packages of their own. Once one is installed,
 #   `torch.nn.attention.activate_flash_attention_impl("FA4")` makes it PyTorch's `flash`.
 #
@@ -64,6 +64,51 @@ print("kernels for FLASH_ATTENTION:", *torch.nn.attention.list_flash_attention_i
 # a dot that is left running. *Gluon* has: it is a language one level below, in the same package,
 # in which you choose the layouts, the buffers and the barriers yourself. Notebook
 # {gluon-copies} begins with that.
+
+# %% [markdown]
+# Which jobs does FA4 give its warps? Triton finds them by itself. On a B200 (sm_100) a single warp
+# can start a dot, and its result lies in tensor memory, so Triton splits a loop with
+# `warp_specialize=True` finer there than on an H200. Here is such a loop, with descriptors made in
+# the kernel. It is only compiled: a launch would need memory for the descriptors, which
+# `triton.set_allocator` provides. On sm_90 it does not compile, since its `q` comes by pointers.
+
+
+# %%
+@triton.jit
+def specialized_kernel(
+    q_ptr, k_ptr, v_ptr, out_ptr, n_keys, scale2,
+    D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    q_offsets = rows[:, None] * D + tl.arange(0, D)[None, :]
+    q = tl.load(q_ptr + q_offsets)
+    keys = tl.make_tensor_descriptor(k_ptr, [n_keys, D], [D, 1], [BLOCK_N, D])
+    values = tl.make_tensor_descriptor(v_ptr, [n_keys, D], [D, 1], [BLOCK_N, D])
+    m = tl.full([BLOCK_M], -float("inf"), tl.float32)
+    total = tl.zeros([BLOCK_M], tl.float32)
+    acc = tl.zeros([BLOCK_M, D], tl.float32)
+    for start in tl.range(0, n_keys, BLOCK_N, warp_specialize=True):
+        scores = tl.dot(q, keys.load([start, 0]).T)
+        new_m = tl.maximum(m, tl.max(scores, axis=1) * scale2)
+        power = tl.exp2(scores * scale2 - new_m[:, None])
+        rescale = tl.exp2(m - new_m)
+        total = total * rescale + tl.sum(power, axis=1)
+        acc = tl.dot(power.to(tl.float16), values.load([start, 0]), acc * rescale[:, None])
+        m = new_m
+    tl.store(out_ptr + q_offsets, acc / total[:, None])
+
+
+# %%
+args, tile = ["*fp16:16"] * 4 + [4096, 0.18], {"D": 64, "BLOCK_M": 128, "BLOCK_N": 64}
+s = lower(specialized_kernel, *args, **tile, num_warps=4, target="sm_100")
+work = {"tma_copy": "load", "gen5_mma ": "start dots", "reduce": "maxima and sums of rows"}
+work |= {"exp2 %power": "take powers", "mulf %acc": "rescale the accumulator"}
+first, *others = s.ttgir.split("num_warps(")  # one text per group of warps
+for group in ("4" + first, *others):
+    print(group[0], "warps:", ", ".join(name for mark, name in work.items() if mark in group))
+
+# %% [markdown]
+# Four jobs: softmax, rescaling, starting dots, and loading. FA4 makes this division by hand.
 
 # %% [markdown]
 # ## Three variations
@@ -140,7 +185,8 @@ check("sliding-window", window_kernel)
 # <details>
 # <summary>Hint 2</summary>
 #
-# Begin at a multiple of `BLOCK_N`, and not below 0.
+# The first key may lie below 0, where there is none. The loop need not begin at a multiple of
+# `BLOCK_N`.
 #
 # </details>
 #

@@ -16,8 +16,7 @@
 
 # %%
 from course import lower
-import triton
-import triton.language as tl
+from kernels.attention.tl import flash_attention_kernel
 
 # %% [markdown]
 # ## Read the finished kernel
@@ -65,31 +64,56 @@ import triton.language as tl
 # the tiles divide the length, since then it needs no mask. A flag says just that, and has two
 # values. `nheads` is only divided by. Without the note, Triton would compile one kernel for
 # `nheads` = 1, one for multiples of 16 and one for the rest, for no gain. You met this in
-# notebook {rows-of-any-width}.
+# notebook {rows-of-any-width}. `HEADS_PER_KEY_HEAD` could be a number as well, and is one in v1. A
+# model has one value of it, so a constant compiles nothing twice, and a division by 1 or 4 becomes
+# nothing or a shift.
 #
 # </details>
 
 # %% [markdown]
-# What does such a flag buy? A mask does not only cost comparisons. If the compiler does not know
-# that neighboring lanes have the same mask, it must load them one by one. `EVEN | (...)` with
-# `EVEN` true at compile time is true for all lanes, whatever stands on the right, so the mask is
-# gone. Here is the smallest kernel that shows it. Its length is not known to be divisible by 16.
+# What does such a flag buy? `EVEN | (...)` with `EVEN` true at compile time is true for all lanes,
+# whatever stands on the right, so the mask is gone. A narrow load is what a mask costs most, as you
+# know from notebook {softmax-of-a-row}. A wide load takes eight float16 that lie side by side.
+#
+# **Predict:** the tiles of q, k and v are read along the head dimension. Which of the three masks,
+# of rows, of keys and of `head_dim`, can make these loads narrow?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# The last one alone. Eight neighbors belong to the same row and the same key, so the masks of rows
+# and of keys are the same for all of them. `head_dim` can end within the eight, unless the compiler
+# knows that 16 divides it.
+#
+# </details>
+#
+# So lower this very kernel with and without each flag, and see what else they change. The last two
+# lines are for a `head_dim` of which nothing is known.
 
 
 # %%
-@triton.jit
-def even_kernel(x_ptr, out_ptr, n, EVEN: tl.constexpr, BLOCK_SIZE: tl.constexpr):
-    offsets = tl.arange(0, BLOCK_SIZE)
-    mask = EVEN | (offsets < n)
-    x = tl.load(x_ptr + offsets, mask=mask, other=0.0)
-    tl.store(out_ptr + offsets, x)
+def lowered(head_dim, *true):
+    flags = {name: name in true for name in ("EVEN_M", "EVEN_N", "EVEN_HEADDIM")}
+    tile = {"BLOCK_HEADDIM": 64, "BLOCK_M": 64, "BLOCK_N": 64, "HEADS_PER_KEY_HEAD": 1}
+    args = ["*fp16:16"] * 4 + ["*fp32:16", "fp32", "i32"] + [("i32:16",) * 3] * 4
+    args += [("i32", "i32"), "i32", head_dim]  # lengths, stride_lse
+    tile |= {"IS_CAUSAL": False, "num_stages": 2, "target": "sm_90"}
+    return lower(flash_attention_kernel, *args, **flags, **tile)
 
 
 # %% tags=["nbval-check-output"]
-for even in (False, True):
-    s = lower(even_kernel, *["*fp16:16"] * 2, "i32", EVEN=even, BLOCK_SIZE=1024, target="sm_90")
-    loads, wide = s.counts["ptx"]["global loads"], s.counts["ptx"]["vectorized global loads"]
-    print(f"EVEN={even!s:5}: {loads} loads per thread, {wide} of them wide")
+tries = [("i32:16",), ("i32:16", "EVEN_M"), ("i32:16", "EVEN_N"), ("i32",), ("i32", "EVEN_HEADDIM")]
+for head_dim, *true in tries:
+    ptx = lowered(head_dim, *true).counts["ptx"]
+    loads, wide = ptx["global loads"], ptx["vectorized global loads"]
+    counted = f"{loads:3} loads, {wide} of them wide; {ptx['asynchronous copies']:2} copies"
+    print(f"{head_dim:6} {' '.join(true) or 'no flag':12}: {counted}; {ptx['wgmma']:2} dot steps")
+
+# %% [markdown]
+# `EVEN_M` changes none of these numbers. `EVEN_N` halves the copies and the dot steps, and not
+# because loads become wider: a whole loop is gone, as question 5 asks. And `EVEN_HEADDIM` matters
+# where nothing is known of `head_dim`. Without it all loads are narrow there, and no copy is left:
+# an asynchronous copy takes 4 bytes at least, so the pipeline is lost as well.
 
 # %% [markdown]
 # Strides and lengths came as tuples, and are given their names. Then, which program is this, and
@@ -140,16 +164,15 @@ for even in (False, True):
 # <details>
 # <summary>Answer</summary>
 #
-# Nothing: it is true for every lane, and the load of q becomes wide, as in the small kernel above.
-# `first_row.to(tl.int64) * stride_qm` is one number, computed once; only the small `rows` are
-# multiplied for each lane.
+# Nothing: it is true for every lane, and no comparison is left. The load of q was wide before, as
+# you counted. `first_row.to(tl.int64) * stride_qm` is one number, computed once; only the small
+# `rows` are multiplied for each lane.
 #
 # </details>
 
 # %% [markdown]
 # Next come the borders of the two loops. You wrote the second one in {causal-attention}; in
-# `split_kernel` they are called `whole` and `end`. (Here both are kept between 0 and `seqlen_k`,
-# which changes no result.)
+# `split_kernel` they are called `whole` and `end`.
 #
 # ```python
 # # Every row of this tile sees all keys before `masked`, a multiple of BLOCK_N. From there up to
@@ -176,7 +199,10 @@ for even in (False, True):
 # The first query sees 129 keys. `masked` is 128, and `end` is min(129 + 63, 256) = 192: two whole
 # tiles, and one with a mask. With 100 keys it sees 128 + 100 - 256 + 1, which is below 0: no key.
 # Then `masked` is 0, and `end` is max(min(-27 + 63, 100), 0) = 36: one masked tile, for the later
-# rows.
+# rows. The outer maximum matters for `masked`. In the block with `first_row` = 0 the first query
+# "sees" -155 keys, and `masked` would be -128: the second loop would begin before the first key,
+# where no mask looks. The inner minimum spares iterations where the last tile sticks out over the
+# last query and would count keys past the last one.
 #
 # </details>
 #
@@ -210,17 +236,12 @@ for even in (False, True):
 # v_ptrs += dims[None, :]  # [BLOCK_N, BLOCK_HEADDIM]
 # ```
 #
-# **6.** `k_ptrs` has the shape `[BLOCK_HEADDIM, BLOCK_N]`, and a key's numbers run down its
-# columns. What does that spare? Does it make the loads of k slow?
+# `k_ptrs` has the shape `[BLOCK_HEADDIM, BLOCK_N]`, so a key's numbers run down its columns. You
+# wrote `tl.trans(k)` instead. Which is faster? Neither: compiled for an H200, both forms take the
+# same registers and the same instructions, and the loads are wide in both. It is a matter of taste.
 #
-# <details>
-# <summary>Answer</summary>
-#
-# `tl.trans(k)`: the tile is transposed as it is addressed. The loads stay wide, since the
-# compiler chooses a layout in which a thread's elements are neighbors in memory, and here these
-# run along axis 0.
-#
-# </details>
+# Here `first_col` and the small `cols` are multiplied together, in 64 bits and for every lane,
+# which q's pointers avoid. It happens once before each loop. Inside, the pointers only move on.
 #
 # ```python
 # for start in range(first_col, end_col, BLOCK_N):
@@ -229,7 +250,7 @@ for even in (False, True):
 #     S = tl.dot(q, k)  # [BLOCK_M, BLOCK_N], not yet scaled
 # ```
 #
-# **7.** What is left of the mask of this load in whole tiles? And why is `col_mask` needed for the
+# **6.** What is left of the mask of this load in whole tiles? And why is `col_mask` needed for the
 # scores nevertheless, in the other ones?
 #
 # <details>
@@ -260,7 +281,7 @@ for even in (False, True):
 # l = l * alpha + tl.sum(P, axis=1)
 # ```
 #
-# **8.** How often is a score multiplied? And why is `finite` called only under `MASKED`?
+# **7.** How often is a score multiplied? And why is `finite` called only under `MASKED`?
 #
 # <details>
 # <summary>Answer</summary>
@@ -280,7 +301,7 @@ for even in (False, True):
 #     v_ptrs += tl.cast(BLOCK_N, tl.int64) * stride_vn
 # ```
 #
-# **9.** What is rounded here, and what is not? Why does the last step widen `BLOCK_N`?
+# **8.** What is rounded here, and what is not? Why does the last step widen `BLOCK_N`?
 #
 # <details>
 # <summary>Answer</summary>
@@ -291,6 +312,12 @@ for even in (False, True):
 # what `.to` does, and also takes a number that Triton knows as a constant, as `BLOCK_N` is here.
 #
 # </details>
+#
+# You scaled `acc` within the second dot, `O * alpha[:, None]` being its third argument. Here that
+# is a statement of its own, and it compiles to the same. And why is v loaded only after the
+# softmax? That is where it is needed. At a depth of 1 the tile of v then takes the place of k's in
+# shared memory, and a tile of 128 x 64 needs 48 KB and not 64. At a depth of 2 or more both are
+# loaded iterations ahead anyway, and it makes no difference where the line stands.
 
 # %% [markdown]
 # The end of the kernel, after the loops. `LN2` and `LOG2E` are globals of the file. A kernel may
@@ -307,15 +334,15 @@ for even in (False, True):
 # tl.store(out_ptrs, out, mask=q_mask)
 # ```
 #
-# **10.** Why `O * (1.0 / l)[:, None]`, and not `O / l[:, None]`? And what is
-# `out_ptr.dtype.element_ty`?
+# **9.** Why `O * (1.0 / l)[:, None]`, and not `O / l[:, None]`? `element_ty` is what a pointer
+# points to. What would happen without `.to(...)`?
 #
 # <details>
 # <summary>Answer</summary>
 #
 # A division takes several instructions. Written so, there is one per row, and one multiplication
-# per element. `out_ptr.dtype` is "pointer to float16" or "pointer to bfloat16", and `element_ty`
-# is what it points to. So one kernel serves both.
+# per element. Without `.to(...)` nothing would change: a store converts to the type of its pointer,
+# as in your own kernels. It only says in the code where the result is rounded.
 #
 # </details>
 
@@ -347,7 +374,7 @@ for even in (False, True):
 # )
 # ```
 #
-# **11.** Which parameter does it fix? `EVEN_M` is declared `tl.constexpr`. How can a caller in C
+# **10.** Which parameter does it fix? `EVEN_M` is declared `tl.constexpr`. How can a caller in C
 # give it at run time?
 #
 # <details>
@@ -375,7 +402,7 @@ for even in (False, True):
 #         visible = (cols < seqlen_k - start)[None, :]
 # ```
 #
-# **12.** A descriptor's load has no mask. Why can it do without, and why are the scores masked
+# **11.** A descriptor's load has no mask. Why can it do without, and why are the scores masked
 # nevertheless?
 #
 # <details>

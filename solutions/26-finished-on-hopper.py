@@ -11,16 +11,24 @@
 # | section | about minutes |
 # |---|---|
 # | Against the best | 10 |
-# | Beginning and end | 40 |
-# | **Together, an estimate** | 50 |
+# | Beginning and end | 45 |
+# | **Together, an estimate** | 55 |
 
 # %%
 from course import draw, recorded
 
 # %% [markdown]
-# Now v5, from the same file. It starts with its descriptors, for which it takes the last stride of
-# each tensor. `q_rows` is the number of rows of q, if all of it is read as one matrix whose rows
-# are `stride_qm` apart. (`128 if HEADDIM == 256` is the subject of question 20.)
+# Now v5, from the same file. v4's descriptors had four axes, came from the launcher, and ended where
+# a head ends. v5 gives that up: it makes its descriptors itself, and reads all heads of a tensor as
+# one matrix. Why? It is to have warps with different jobs, and the compiler gives each of two
+# consumer groups half of q's tile, 64 of its 128 rows. Each half is copied by itself. So the
+# compiler must cut the descriptor's tile in half, and it can do that only for a descriptor of two
+# axes that is made in the kernel. With four axes for q, or with a descriptor from the launcher, v5
+# does not compile. (k and v are not cut, and v5 would compile with v4's descriptors for these two.)
+#
+# The price is that such a descriptor does not end where a head ends. `q_rows` is the number of rows
+# of q as one matrix, and they are `stride_qm` apart. (`128 if HEADDIM == 256` is the subject of
+# question 18.)
 #
 # ```python
 # q_rows, k_rows, v_rows, out_rows = matrix_rows
@@ -44,18 +52,21 @@ from course import draw, recorded
 # scale_log2 = scale * LOG2E
 # ```
 #
-# **13.** q has four axes, and its descriptor two. What is a row of it? What would go wrong where
-# tiles do not divide the length?
+# **12.** What is a row of q's matrix? What would go wrong where tiles do not divide the length?
 #
 # <details>
 # <summary>Answer</summary>
 #
-# All of q is read as one matrix whose rows are `stride_qm` wide. In `[batch, heads, length, D]` a
-# row is one query of one head; in `[batch, length, heads, D]` it is one query of all heads, side by
-# side. At the end of a head a tile would not run into zeros but into the rows that come next. So v5
-# is only taken where BLOCK_M divides both lengths.
+# In `[batch, heads, length, D]` a row is one query of one head; in `[batch, length, heads, D]` it
+# is one query of all heads, side by side. At the end of a head a tile would not run into zeros but
+# into the rows that come next. So v5 is only taken where BLOCK_M divides both lengths.
 #
 # </details>
+#
+# The signature, which is not shown, has no `do_not_specialize`. `nheads` and the number of tiles
+# are only divided by or compared with, and the second changes with every batch. Notebook
+# {rows-of-any-width} would name them, and so should you: as it stands, a batch whose tiles 16 divides
+# and one whose tiles it does not divide are two compiled kernels.
 #
 # ```python
 # def first_element(batch, head, stride):
@@ -66,7 +77,7 @@ from course import draw, recorded
 #     return tl.cast(row, tl.int32), tl.cast(head * (stride_h % stride_m), tl.int32)
 # ```
 #
-# **14.** Where does head h begin in `[batch, heads, length, D]`, and where in
+# **13.** Where does head h begin in `[batch, heads, length, D]`, and where in
 # `[batch, length, heads, D]`, both contiguous?
 #
 # <details>
@@ -98,15 +109,16 @@ from course import draw, recorded
 #         )
 # ```
 #
-# **15.** 4 programs, 8 tiles, and a causal mask. Which tiles does program 0 get, and which does
-# program 3? Why is every other round turned around?
+# **14.** 4 programs, 7 tiles, and a causal mask. Which tiles do programs 0 and 3 get? Why is every
+# other round turned around, and what is `tl.minimum` for?
 #
 # <details>
 # <summary>Answer</summary>
 #
-# In round 0 they get 0 and 3, and in round 1 min(8, 8) - 1 - 0 = 7 and 7 - 3 = 4. Within a head
-# the tiles come longest first, so whoever had a long one in one round gets a short one in the
-# next.
+# In round 0 they get 0 and 3. Round 1 has the tiles 4 to 6 only: program 0 gets min(8, 7) - 1 - 0
+# = 6, and for program 3 the loop has ended, since 7 is no tile. Without the minimum program 0 would
+# be given tile 7. Within a head the tiles come longest first, so whoever had a long one in one
+# round gets a short one in the next.
 #
 # </details>
 
@@ -140,7 +152,7 @@ print("the first program is done at", min(each), "and the last at", max(each))
 #     )
 # ```
 #
-# **16.** `SPECIALIZE` is True here, and above it was False. Which loop is divided among the warps
+# **15.** `SPECIALIZE` is True here, and above it was False. Which loop is divided among the warps
 # in each case, and what does that gain at a head dimension of 128?
 #
 # <details>
@@ -176,15 +188,9 @@ print("the first program is done at", min(each), "and the last at", max(each))
 #     end = tl.maximum(tl.minimum(first_row + BLOCK_M + (seqlen_k - seqlen_q), seqlen_k), 0)
 # ```
 #
-# **17.** `q_row` and `first_row` are added in the load of q. What is each of them?
-#
-# <details>
-# <summary>Answer</summary>
-#
-# `q_row` is where the head begins in the matrix of all heads. `first_row` is where the tile begins
-# in its head. Tiles are numbered from the end of the head, so that the longest comes first.
-#
-# </details>
+# `q_row` is where the head begins in the matrix of all heads, and `first_row` is where the tile
+# begins in its head. Below 0 there is no key, so `end` is kept from there; the loop would be empty
+# all the same.
 #
 # ```python
 # m = tl.full([BLOCK_M], -float("inf"), tl.float32)  # of S * scale_log2
@@ -198,15 +204,17 @@ print("the first program is done at", min(each), "and the last at", max(each))
 #         S = tl.where(cols[None, :] <= last_visible[:, None], S, -float("inf"))
 # ```
 #
-# **18.** v2 to v4 have a loop of their own for masked tiles, and this kernel masks every tile of
-# a causal head. Why?
+# **16.** v2 to v4 have a loop of their own for masked tiles, and this kernel masks every tile of
+# a causal head. Why? And why is `last_visible` computed in the loop, though only `start` changes?
 #
 # <details>
 # <summary>Answer</summary>
 #
-# The compiler divides one loop among the warps, and a second loop would have to be divided once
-# more. So the mask is computed on every tile. It costs a comparison and a selection per score,
-# and what the specialized warps gain is more than that.
+# With two loops over keys it does not compile: the compiler divides one loop among the warps. So
+# the mask is computed on every tile, a comparison and a selection per score. As for
+# `last_visible`: a mask made of a tensor from before a loop that is divided itself gave wrong
+# results, says [settings.py](../kernels/attention/settings.py). That was Triton 3.7.1 on an H200.
+# The pinned Triton compiles such a mask too; nobody has tried its results.
 #
 # </details>
 #
@@ -220,17 +228,21 @@ print("the first program is done at", min(each), "and the last at", max(each))
 # m = m_new
 # ```
 #
-# **19.** Which of the lines of this loop does the producer run, and which do the consumers? And
+# **17.** Which of the lines of this loop does the producer run, and which do the consumers? And
 # why is there no `finite` here, although rows are masked?
 #
 # <details>
 # <summary>Answer</summary>
 #
 # The producer runs the `.load`s of k and v, and that of q where the loop over tiles is divided. All
-# else is the consumers', for 64 rows each. v5 is only taken where both lengths are multiples of
-# BLOCK_M. So the staircase begins at the edge of a tile: either the whole tile sees no key, and the
-# loop does not run, or each of its rows sees the first key. So its maximum is a number from the
-# first iteration on.
+# else is the consumers', for 64 rows each.
+#
+# `finite` is for a row whose maximum is still -inf: it has seen no key so far. BLOCK_M divides both
+# lengths, so `first_row + seqlen_k - seqlen_q`, the last key that the tile's first row sees, is a
+# multiple of BLOCK_M. If it is negative, it is at most -BLOCK_M: the last row then sees keys up to
+# -1, which are none, and the loop does not run. Otherwise the first row sees key 0, and so does
+# every row below it. BLOCK_N would not do: with tiles of 32 x 16, 32 queries and 16 keys, 16 rows
+# see no key of a tile that others see.
 #
 # </details>
 
@@ -250,7 +262,7 @@ print("the first program is done at", min(each), "and the last at", max(each))
 #     out_tiles.store([out_row + first_row, out_col], out.to(out_tiles.dtype))
 # ```
 #
-# **20.** A store by descriptor goes through shared memory. What does the branch for 256 do?
+# **18.** A store by descriptor goes through shared memory. What does the branch for 256 do?
 #
 # <details>
 # <summary>Answer</summary>
@@ -262,14 +274,65 @@ print("the first program is done at", min(each), "and the last at", max(each))
 # </details>
 
 # %% [markdown]
-# **21.** v5 runs with `num_stages=2`. The settings file says that three stages "compile and give
-# wrong results". What do you learn from that?
+# v5 runs with `num_stages=2`. With Triton 3.7.1, three stages compiled and gave wrong results on an
+# H200, and only `verify` noticed. A faster variant is first verified and then timed: the course's
+# bench refuses to time what it has not verified.
+#
+# ### The launcher
+#
+# What stands around such a kernel is short, and every version goes the same way. `prepare` checks
+# the inputs, says in one sentence what is wrong, and allocates `out` and `lse`. It also refuses a
+# scale that is not positive: `tl.max(S) * scale_log2` is the maximum of the scaled scores only
+# then. (And a single key gets a depth of 1, because an assembler crashes at 2.) Next comes the
+# question whether v5 takes these inputs at all. All heads of a tensor must be parts of one matrix:
+#
+# ```python
+# (_, heads, _, head_dim), (step_b, step_h, row, _) = x.shape, x.stride()
+# return (
+#     step_b % row == 0
+#     and (heads - 1) * (step_h % row) + head_dim <= row
+#     and max(_rows(x), row) < 2**31
+# )
+# ```
+#
+# **19.** What does each of the three conditions rule out?
 #
 # <details>
 # <summary>Answer</summary>
 #
-# That a compiler has bugs too, and that a faster variant is first verified and then timed. The
-# course's own bench refuses to time what it has not verified.
+# A batch that begins in the middle of a row, since `first_element` has a column for heads alone.
+# Heads that stand side by side in a row and stick out of it. And more rows or columns than a
+# descriptor counts in 32 bits. `_rows` is the row of the last element, plus one: each axis adds its
+# last number times its stride, in rows.
+#
+# </details>
+#
+# Then the programs are counted, so that all take as many rounds, give or take one.
+#
+# ```python
+# blocks = seqlen_q // settings.block_m
+# tiles = batch * heads * blocks
+# persistent = head_dim in PERSISTENT
+# rounds = triton.cdiv(tiles, gpu_of(launch.q).multiprocessors) if persistent else 1
+# programs = triton.cdiv(tiles, rounds)
+# ```
+#
+# ```python
+# with torch.cuda.device_of(launch.q):
+#     contextvars.copy_context().run(run)  # the caller's own allocator stays
+# ```
+#
+# **20.** A tensor lies on the second GPU of a machine, and the first one is current. What does
+# `device_of` do? And what would `triton.set_allocator` in `run` change, if it were called without a
+# context of its own?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# A launch goes to the current GPU, and that is not the one with the tensor: `device_of` makes the
+# tensor's GPU the current one for this block. A descriptor that is made in a kernel lies in memory
+# that Triton asks an allocator for. It is set for the current context, so without a copy of it the
+# caller's own allocator would be replaced for good.
 #
 # </details>
 
@@ -302,8 +365,9 @@ draw.ladder(speeds, {**per_byte, "flash_attention": 128})
 # %% [markdown]
 # None touches the roof of the L2 cache, but v2 is at seven tenths of it, and larger tiles
 # moved that roof out of the way. Between v1 and v2 the roofs are the same: what v2 saves is
-# instructions per score. Between v4 and v5 they are the same too: in v5 one group's softmax runs
-# under the other group's dots, and programs go on to the next tile without a pause.
+# instructions per score. Between v4 and v5 they are the same too: in v5 no warp that computes has to
+# start copies, either group may go on without the other, and programs go on to the next tile
+# without a pause.
 #
 # Now the same versions under a causal mask, where the operations counted are half as many.
 #
@@ -342,9 +406,11 @@ for head_dim in (64, 128, 256):
     print(f"D = {head_dim:3}: {extremes}, {sum(ratios) / 10:.2f} on average")
 
 # %% [markdown]
-# Where does the rest go? It is lost in the loop. Within one consumer group the dot, the powers and
-# the next dot still wait for one another. Only the other group can fill the gap, and nothing makes
-# the two take turns.
+# Where does the rest go? v5 reaches 578 of the tensor cores' 989 TFLOP/s, 58 percent. Within one
+# consumer group the dot, the powers and the next dot wait for one another. Only the other group can
+# fill the gap, and nothing makes the two take turns. v5 itself was not watched, but a kernel with
+# the same division was, in notebook {attention-in-gluon}: for 46 percent of the time it had no
+# product under way.
 #
 # One more cost is not in these plots, which show the GPU's time. To launch v5, Python takes the CPU
 # 0.12 to 0.16 ms, and cuDNN's call 0.04 to 0.06. In the causal run at 512 keys v5's launch takes

@@ -47,9 +47,14 @@ class Lanes:
         box(self.axes, start, y + 0.07, stop - start, 0.86, color, edgecolor="white", lw=0.8)
         label(self.axes, (start + stop) / 2, y + 0.5, text, color=ink(color))
 
-    def picture(self, what: str, colors: Mapping[str, str], columns: int, alt: str) -> Picture:
-        """The picture of these lanes. what: its title. colors: words -> color, for a legend."""
+    def picture(
+        self, what: str, colors: Mapping[str, str], columns: int, alt: str, above: float = 0.0
+    ) -> Picture:
+        """The picture of these lanes. what: its title. colors: words -> color, for a legend.
+        above: room for words over the first row, in rows."""
         legend_below(self.axes, colors, columns)
         self.axes.set_title(what, fontsize=9.5, loc="left")
         across = (-self.side / self.inch, self.end * 1.01)
-        return Picture.of_sketch(self.axes, across, (0.9 - len(self.rows), 1.05), alt, colors=32)
+        return Picture.of_sketch(
+            self.axes, across, (0.9 - len(self.rows), 1.05 + above), alt, colors=32
+        )

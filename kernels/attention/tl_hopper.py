@@ -172,10 +172,11 @@ def flash_attention_kernel_v5(
 
     A tile is BLOCK_M queries of a head. warp_specialize gives the loads to producer warps, which
     wait for nothing but room in shared memory, and each half of a tile's rows to four consumer
-    warps that never wait for those of the other half: one half multiplies while the other computes
-    exp2. The compiler does so with descriptors made here, one loop, 4 warps and 2 stages. So the
-    loop is not split in two, and the mask is computed on every tile of a causal head. Lengths are
-    multiples of the blocks, since a descriptor of all heads' rows would read on into the next head.
+    warps that never wait for those of the other half: one half may multiply while the other
+    computes exp2. The compiler cuts q's tile in half for it, which it can do with a descriptor of
+    two axes that is made here, and with one loop. So all heads are read as one matrix, and the mask
+    is computed on every tile of a causal head. Lengths are multiples of the blocks, since such a
+    descriptor would read on into the next head. 4 warps are one of the groups.
 
     matrix_rows: the rows of q, k, v and out, each read as one matrix.
     PERSISTENT: the next tile's q and first keys are loaded while this one ends, which takes shared

@@ -15,7 +15,7 @@ from course.display.colors import BANKS, LIGHT, PALETTE, PROGRAMS, WARPS, WORK, 
 from course.display.picture import Picture
 from course.draw.room_map import Buffer, rows_of, shared_memory
 from course.draw.series_style import legend_text, style_of
-from course.draw.specialized_timeline import BUFFERS, _simulated
+from course.draw.specialized_timeline import BUFFERS, CORES, DOT, _handed_over, _simulated
 from course.errors import CourseError
 from course.gpus.measured import recorded_facts
 from course.lowering.bank_conflicts import access
@@ -85,7 +85,7 @@ PICTURES = {
     ),
     "specialized warps": (
         lambda: draw.specialized(consumers=2),
-        "While one computes its softmax the tensor cores work for another",
+        "the tensor cores idle while all compute their softmax",
     ),
     "one consumer": (lambda: draw.specialized(1), "computes the softmax the tensor cores idle"),
     "a ladder under its roofs": (
@@ -476,7 +476,28 @@ def test_specialized_warps_share_tensor_cores_and_buffers(consumers, tiles):
                 assert bar.start >= loaded[bar.tile, what].end
                 if (bar.tile + BUFFERS, what) in loaded:
                     assert loaded[bar.tile + BUFFERS, what].start >= bar.end
-    assert sum(bar.row == "tensor cores" for bar in bars) == 2 * consumers * tiles
+    busy = sum(bar.end - bar.start for bar in bars if bar.row == CORES)
+    assert busy == pytest.approx(2 * consumers * tiles * DOT)
+
+
+def test_nothing_parts_two_consumers_that_wait_for_the_same_tile():
+    starts = [
+        [bar.start for bar in _simulated(2, 5) if bar.row == f"consumer {number}"]
+        for number in range(2)
+    ]
+    assert starts[0] == starts[1]
+    cores = [bar for bar in _simulated(2, 5) if bar.row == CORES]
+    assert len(cores) == 10 and {bar.what for bar in cores} == {"0 and 1"}
+
+
+def test_a_buffer_is_drawn_as_handed_over_and_given_back():
+    bars = _simulated(2, 5)
+    first, *_, again = [bar for bar in bars if bar.what == "k" and bar.tile in (0, 2)]
+    given_back = max(bar.end for bar in bars if bar.kind == "dot" and bar.end <= again.start)
+    assert _handed_over(bars) == [
+        (first.end, "k0 full", True), (given_back, "k0 empty", False),
+    ]  # fmt: skip
+    assert _handed_over(_simulated(2, 2)) == [(first.end, "k0 full", True)]
 
 
 def test_what_has_no_pipeline_is_a_sentence():

@@ -116,6 +116,18 @@ def test_the_stub_is_to_do(exercise, define):
     assert check(exercise, define(stub(text), name)).verdict == "to do"
 
 
+def test_an_answer_under_another_name_is_judged_too(define):
+    text, name = CELLS["persistent-product"]
+    renamed = text.replace(f"def {name}(", "def my_own_kernel(")
+    stubbed = stub(text).replace(f"def {name}(", "def my_own_kernel(")
+    wrong = changed(renamed, {"tile // tiles_n * BLOCK_M": "tile // tiles_n"})
+    verdicts = [
+        check("persistent-product", define(each, "my_own_kernel")).verdict
+        for each in (renamed, wrong, stubbed)
+    ]
+    assert verdicts == ["right", "wrong", "to do"]
+
+
 TRITON = tuple(int(part) for part in version("triton").split(".")[:2])
 REFUSED_BEFORE_3_9 = {("every-pair", "and without parentheses")}
 """Mistakes that Triton 3.9 compiles and earlier ones do not: a chain of comparisons."""

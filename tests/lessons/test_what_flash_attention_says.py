@@ -10,8 +10,10 @@ import pytest
 import torch
 
 from course import cost, diagnose, lower
+from course.benching.attention_timeline import attention_timeline
 from course.benching.result import recorded
 from course.errors import CourseError
+from course.exercises.answers import changed
 from course.gpus.measured import recorded_facts
 from kernels import attention
 from kernels.attention import export, settings, tl, tl_hopper
@@ -30,9 +32,14 @@ def test_the_buffers_of_both_loops_take_the_same_place():
     assert map_of_a_tile.startswith("k 3 times 32 KiB from byte 0, k 3 times 32 KiB from byte 0")
 
 
+def reading():
+    """The text on the finished kernels, in two lessons."""
+    return TEXT.split("## Read the finished kernel")[1].split("\n## Against the best")[0]
+
+
 def quoted():
-    """The pieces of Python that the section on the finished kernels quotes."""
-    section = TEXT.split("## Read the finished kernel")[1].split("\n## ")[0]
+    """The pieces of Python that the text on the finished kernels quotes."""
+    section = reading()
     return re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
 
 
@@ -56,12 +63,14 @@ def test_every_statement_of_a_finished_kernel_is_quoted(function):
     assert unread == []
 
 
-def test_under_every_piece_stands_a_question_with_a_folded_answer():
-    section = TEXT.split("## Read the finished kernel")[1].split("\n## ")[0]
+def test_the_questions_are_counted_and_have_folded_answers():
+    section = reading()
     questions = re.findall(r"^\*\*(\d+)\.\*\* ", section, re.MULTILINE)
     assert questions == [str(number) for number in range(1, len(questions) + 1)]
-    assert section.count("<summary>Answer</summary>") == len(questions)
-    assert len(questions) >= len(quoted()) - 1  # two pieces of one small kernel share a question
+    folds = section.count("<summary>Answer</summary>")
+    assert folds == len(questions) + section.count("**Predict:**")
+    numbers = re.findall(r"as question (\d+) asks", section)
+    assert all("range" in section.split(f"**{number}.** ")[1][:80] for number in numbers)
 
 
 def test_the_producer_gives_the_registers_back_that_the_consumers_take():
@@ -84,6 +93,150 @@ def test_the_producer_gives_the_registers_back_that_the_consumers_take():
     assert dots == [False, False, False, False, True, True, False]
     assert ".reqntid 384" in lowered.ptx and lowered.resources.registers == 168
     assert 3 * 168 == 40 + 2 * 232 and 128 * 3 * 168 == 64_512 < 65_536
+
+
+def v5_lowered(kernel, causal=False, descriptors=("*fp16:16",) * 4):
+    tuples = [("i32:16",) * count for count in (3, 3, 3, 3, 4, 2)]
+    return lower(
+        kernel, *descriptors, "*fp32:16", "fp32", *["i32:16"] * 3, *tuples,
+        IS_CAUSAL=causal, HEADDIM=128, BLOCK_M=128, BLOCK_N=128, HEADS_PER_KEY_HEAD=1,
+        PERSISTENT=True, num_warps=4, num_stages=2, target="sm_90",
+    )  # fmt: skip
+
+
+def test_barriers_say_full_to_consumers_and_empty_to_the_producer():
+    parts = v5_lowered(tl_hopper.flash_attention_kernel_v5).ptx.split("setmaxnreg.")[1:]
+    counts = re.findall(r"mbarrier\.init\S* \[[^]]*\], (\d+)", parts[0])
+    assert (len(counts), counts.count("128"), counts.count("1")) == (32, 12, 20)
+    waits = [part.count("mbarrier.try_wait") for part in parts]
+    assert "It waits six times" in FLAT and waits == [0, 6, 0, 0, 3, 3, 0]
+    assert "Each waits for q, k and v, and says `empty` for each" in FLAT
+    assert [part.count("mbarrier.arrive.shared") for part in parts] == [0, 0, 0, 0, 3, 3, 0]
+    assert parts[1].count("mbarrier.arrive.expect_tx") == 4
+
+
+OTHER_FORMS = {
+    "four axes for q": {
+        "q_ptr, [q_rows, stride_qm], [stride_qm, 1], [BLOCK_M, HEADDIM]":
+        "q_ptr, [8, nheads, lengths[0], HEADDIM], "
+        "[stride_q[0], stride_q[1], stride_q[2], 1], [1, 1, BLOCK_M, HEADDIM]",
+        "q_tiles.load([q_row + first_row, q_col])":
+        "q_tiles.load([batch, head, first_row, 0]).reshape([BLOCK_M, HEADDIM])",
+    },
+    "q by a descriptor from the launcher": {
+        "tl.make_tensor_descriptor(\n"
+        "        q_ptr, [q_rows, stride_qm], [stride_qm, 1], [BLOCK_M, HEADDIM]\n    )": "q_ptr",
+    },
+    "two loops over keys": {
+        "for start in tl.range(0, end, BLOCK_N, warp_specialize=SPECIALIZE):":
+        "for start in tl.range(0, end, BLOCK_N, warp_specialize=SPECIALIZE):\n"
+        "        O += tl.dot(q, k_tiles.load([k_row + start, k_col]).T)\n"
+        "    for start in tl.range(0, end, BLOCK_N, warp_specialize=SPECIALIZE):",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", OTHER_FORMS)
+def test_v5_compiles_in_no_other_form(form, tmp_path):
+    assert "With four axes for q, or with a descriptor from the launcher, v5 does not" in FLAT
+    assert "With two loops over keys it does not compile" in FLAT
+    text = changed(Path(tl_hopper.__file__).read_text(), OTHER_FORMS[form])
+    first = "tensordesc<fp16[128, 128]>" if "launcher" in form else "*fp16:16"
+    kernel = script_of(tmp_path, text).flash_attention_kernel_v5
+    loops = "two loops" in form
+    with pytest.raises(CourseError, match="pass pipeline" if loops else "same number of elements"):
+        v5_lowered(kernel, causal=loops, descriptors=(first, *["*fp16:16"] * 3))
+
+
+@pytest.mark.parametrize(("queries", "keys", "rows"), [(32, 16, 16), (64, 32, 0)])
+def test_rows_that_see_no_key_are_nan_where_block_m_does_not_divide_the_lengths(
+    queries, keys, rows
+):
+    assert "with tiles of 32 x 16, 32 queries and 16 keys, 16 rows see no key" in FLAT
+    q, k = torch.randn(queries, 32).half(), torch.randn(keys, 32).half()
+    out, lse = torch.zeros_like(q), torch.zeros(queries)
+    strides = [(len(x) * 32, len(x) * 32, 32) for x in (q, k, k, q)]
+    tl_hopper.flash_attention_kernel_v5[(queries // 32,)](
+        q, k, k, out, lse, 0.1, 1, queries // 32, queries // 32, *strides,
+        (queries, keys, keys, queries), (queries, keys), IS_CAUSAL=True, HEADDIM=32, BLOCK_M=32,
+        BLOCK_N=16, HEADS_PER_KEY_HEAD=1, PERSISTENT=False,
+    )  # fmt: skip
+    assert int(out.isnan().any(dim=1).sum()) == rows
+
+
+LOOP = """\
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def loop_kernel(
+    q_ptr, k_ptr, v_ptr, out_ptr, n, scale, D: tl.constexpr, M: tl.constexpr, N: tl.constexpr
+):
+    rows, dims = tl.program_id(axis=0) * M + tl.arange(0, M), tl.arange(0, D)
+    q = tl.load(q_ptr + rows[:, None] * D + dims[None, :])
+    m = tl.full([M], -float("inf"), tl.float32)
+    l = tl.zeros([M], tl.float32)
+    O = tl.zeros([M, D], tl.float32)
+    for start in range(0, n, N):
+        cols = start + tl.arange(0, N)
+        k = tl.trans(tl.load(k_ptr + cols[:, None] * D + dims[None, :]))
+        S = tl.dot(q, k)
+        m_new = tl.maximum(m, tl.max(S, axis=1) * scale)
+        P = tl.exp2(S * scale - m_new[:, None])
+        alpha = tl.exp2(m - m_new)
+        l = l * alpha + tl.sum(P, axis=1)
+        v = tl.load(v_ptr + cols[:, None] * D + dims[None, :])
+        O = tl.dot(P.to(v.dtype), v, O * alpha[:, None])
+        m = m_new
+    tl.store(out_ptr + rows[:, None] * D + dims[None, :], O / l[:, None])
+"""
+V_LINE = "        v = tl.load(v_ptr + cols[:, None] * D + dims[None, :])\n"
+TRANSPOSED = {
+    "tl.trans(tl.load(k_ptr + cols[:, None] * D + dims[None, :]))":
+    "tl.load(k_ptr + cols[None, :] * D + dims[:, None])",
+}  # fmt: skip
+RESCALED = {
+    V_LINE: "        O = O * alpha[:, None]\n" + V_LINE, "v, O * alpha[:, None])": "v, O)",
+}  # fmt: skip
+V_BESIDE_K = {V_LINE: "", "        S = tl.dot(q, k)\n": V_LINE + "        S = tl.dot(q, k)\n"}
+
+
+def loop_lowered(folder, replaced, num_stages):
+    """How many registers, bytes of shared memory and machine instructions the loop takes, and its
+    TTGIR."""
+    folder.mkdir()
+    kernel = script_of(folder, changed(LOOP, replaced)).loop_kernel
+    args, tile = ["*fp16:16"] * 4 + ["i32:16", "fp32"], {"D": 128, "M": 128, "N": 64}
+    s = lower(kernel, *args, **tile, num_warps=8, num_stages=num_stages, target="sm_90")
+    instructions = len(re.findall(r"^\s+/\*[0-9a-f]{4,}\*/", s.sass, re.MULTILINE))
+    return (s.resources.registers, s.resources.shared_bytes, instructions), s.ttgir
+
+
+def test_forms_of_one_loop_that_the_lesson_calls_the_same_compile_to_the_same(tmp_path):
+    forms = {"": {}, "transposed": TRANSPOSED, "rescaled": RESCALED, "v beside k": V_BESIDE_K}
+    each = {name: loop_lowered(tmp_path / f"2{name}", text, 2) for name, text in forms.items()}
+    assert len({taken for taken, _ in each.values()}) == 1
+    dots = re.findall(r"%(S|O)\w* = ttng\.warp_group_dot .*?\} : (\S+?)<", each[""][1])
+    # P stays in registers, q lies in shared memory.
+    assert sorted(set(dots)) == [("O", "tensor"), ("S", "!ttg.memdesc")]
+    shared = [
+        loop_lowered(tmp_path / f"1{name}", forms[name], 1)[0][1] for name in ("", "v beside k")
+    ]
+    assert "needs 48 KB and not 64" in FLAT and [each // 1024 for each in shared] == [48, 64]
+
+
+def test_the_finished_kernel_without_its_masked_loop_takes_203_registers():
+    assert "takes 203 registers" in FLAT
+    of_v3 = settings.SETTINGS[227][128]
+    lowered = lower(
+        tl.flash_attention_kernel, *["*fp16:16"] * 4, "*fp32:16", "fp32", "i32",
+        *[("i32:16",) * 3] * 4, ("i32", "i32"), "i32", "i32:16",
+        EVEN_M=True, EVEN_N=True, EVEN_HEADDIM=True, IS_CAUSAL=False, BLOCK_HEADDIM=128,
+        BLOCK_M=of_v3.block_m, BLOCK_N=of_v3.block_n, HEADS_PER_KEY_HEAD=1,
+        num_warps=of_v3.num_warps, num_stages=of_v3.num_stages, target="sm_90",
+    )  # fmt: skip
+    assert lowered.resources.registers == 203
 
 
 @pytest.fixture(scope="module")
@@ -196,6 +349,17 @@ def test_the_smallest_tile_asks_six_times_the_tensor_cores_time_of_the_l2_cache(
     assert least[128] == pytest.approx(operations / 989.4e6, rel=0.01)  # where both roofs meet
 
 
+def test_what_v5_leaves_of_the_tensor_cores_is_what_was_recorded():
+    best = max(recorded("flash_attention_128").at("flash_attention", n).speed for n in LENGTHS)
+    assert "578 of the tensor cores' 989 TFLOP/s, 58 percent" in FLAT
+    assert (round(best), round(best / 989, 2)) == (578, 0.58)
+    watched = attention_timeline().of("two consumers")
+    assert "for 46 percent of the time it had no product" in FLAT
+    assert round(watched.without_product, 2) == 0.46
+    assert "four fifths of the softmax ran while nobody multiplied" in FLAT
+    assert round(watched.softmax_under_products, 1) == 0.2
+
+
 def test_what_a_launch_takes_the_cpu_is_what_was_recorded():
     full, causal = recorded("flash_attention_128"), recorded("flash_attention_128_causal")
     assert "0.12 to 0.16 ms, and cuDNN's call 0.04 to 0.06" in FLAT
@@ -230,6 +394,8 @@ def test_the_borders_in_the_answer_are_what_the_kernel_computes():
         masked = max(min(sees, keys), 0) // block_n * block_n
         return masked, max(min(sees + block_m - 1, keys), 0)
 
+    assert "`masked` would be -128" in FLAT  # as in Triton, whose division rounds towards zero
+    assert int((0 + 100 - 256 + 1) / 64) * 64 == -128
     assert borders(128, 256, 256) == (128, 192) and borders(128, 256, 100) == (0, 36)
     assert "`masked` is 128, and `end` is min(129 + 63, 256) = 192" in FLAT
     assert "`masked` is 0, and `end` is max(min(-27 + 63, 100), 0) = 36" in FLAT
@@ -253,6 +419,8 @@ def test_a_question_that_the_lesson_names_by_its_number_is_that_one():
 
 
 def test_only_the_settings_for_227_kb_are_said_to_have_won():
-    assert "Those for 227 KB won on an H200; those for smaller GPUs fit and spill nothing" in FLAT
+    assert "Those for 227 KB won on an H200, with Triton 3.7.1." in FLAT
+    assert "Those for smaller GPUs fit and spill nothing" in FLAT
     written = Path(settings.__file__).read_text()
+    assert written.count("Measured on an H200 with Triton 3.7.1") == 3
     assert "Those of 64 and 99 KiB fit and spill nothing; their speed was not measured." in written

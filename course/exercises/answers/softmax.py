@@ -71,7 +71,7 @@ MISTAKES = {
             "    out = shifted - tl.log(tl.sum(tl.exp(shifted), axis=0))":
             "    power = tl.exp(shifted)\n"
             "    out = tl.log(power / tl.sum(power, axis=0))",
-        }, "wrong", "far apart", "wrong in case 2",
+        }, "wrong", "comes out if the logarithm is that of a finished softmax", "slip 2",
             means="They follow the name step by step; a power that rounds to 0 has the logarithm "
             "-inf, so subtract before exp."),
         Mistake("no maximum", {"shifted = x - tl.max(x, axis=0)": "shifted = x"},
@@ -80,11 +80,11 @@ MISTAKES = {
             "numbers is inf here as well."),
         Mistake("the maximum taken off in the sum alone", {
             "out = shifted - tl.log": "out = x - tl.log",
-        }, "wrong", "comes out if the maximum is not taken off again", "slip 3",
+        }, "wrong", "comes out if the maximum is not taken off again", "slip 4",
             means="They subtract the maximum for the sum's sake and forget that it is part of "
             "the result."),
         Mistake("the sum's logarithm twice", {"shifted - tl.log": "shifted - 2 * tl.log"},
-            "wrong", "comes out if the logarithm of the sum is taken off twice", "slip 2",
+            "wrong", "comes out if the logarithm of the sum is taken off twice", "slip 3",
             means="They subtract it once too often: the shift by the maximum is already part of "
             "it."),
         Mistake("no mask on the store", {"out, mask=cols < n_cols": "out"},
@@ -102,6 +102,15 @@ MISTAKES = {
                 "becomes the maximum.")
             for number in ("-1e4", "-1e5")
         ),
+        Mistake("scaled before the maximum is taken off", {
+            "    shifted = x - tl.max(x, axis=0)\n"
+            "    out = shifted - tl.log(tl.sum(tl.exp(shifted), axis=0))":
+            "    x = x * 1.4426950408889634\n"
+            "    shifted = x - tl.max(x, axis=0)\n"
+            "    out = (shifted - tl.log2(tl.sum(tl.exp2(shifted), axis=0))) * 0.6931471805599453",
+        }, "wrong", "comes out if a number near -3.4e38 is multiplied", "slip 5",
+            means="They go over to powers of two at once; take the maximum off first, then the "
+            "product stays small."),
         Mistake("base two", {"tl.log(": "tl.log2("}, "wrong",
             "comes out if the logarithm is the one to base 2", "slip 1",
             means="They think that the base cancels, as in exp2 over a sum of exp2; the powers "
@@ -380,7 +389,7 @@ OTHERS = {
     ],
     "column-sums": [
         Other("a program for all rows", {
-            "    rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)":
+            "    rows = tl.program_id(axis=0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)":
             "    total = tl.zeros([BLOCK_N], dtype=tl.float32)",
             "    mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)\n"
             "    x = tl.load(x_ptr + rows[:, None] * n_cols + cols[None, :], mask=mask, "

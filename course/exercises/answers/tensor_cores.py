@@ -275,6 +275,14 @@ MISTAKES = {
             "wrong", "must be a multiple of 16 bytes",
             "raised AssertionError block offset start must be aligned in case 1",
             means="They step by one element; each step takes a part of BLOCK_K."),
+        Mistake("w.T described", {
+            "[col, start]": "[start, col]",
+            "w, [32, 64]": "w.T, [64, 32]",
+            "dot(x, w.T": "dot(x, w",
+        }, "wrong", "has its 1 first, so describe w",
+            "raised AssertionError strides must be aligned in case 1",
+            means="They describe the transposed tensor; a descriptor wants the last stride to be "
+            "1, so the tile is turned after the load."),
         Mistake("copies first", {"    x_desc =": "    w = w.T.contiguous().T\n    x_desc ="},
             "wrong", "", "raised AssertionError strides must be aligned in case 1",
             means="They copy the weights into the other order; the tile can be turned where it "

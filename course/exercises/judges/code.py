@@ -123,20 +123,35 @@ def _form_of(answer: AnyValue) -> str:
 
 
 def _is_stub(source: Source, exercise_name: str) -> bool:
-    """Whether nothing was added to the stub's functions but comments and blank lines."""
+    """Whether nothing was added to the stub's functions but comments and blank lines.
+
+    What was handed to `check` counts in any case: under a name that the stub does not have, it is
+    the stub only if one of the stub's functions has the same text.
+    """
     statement = statement_of(exercise_name)
     if statement is None:
         return False
     stub = _functions(statement.stub)
     answer = _functions("\n".join(definition.text for definition in source.definitions))
+    handed = _functions(source.definitions[-1].text)
     shared = set(stub) & set(answer)
-    return bool(shared) and all(stub[name] == answer[name] for name in shared)
+    if any(stub[name] != answer[name] for name in shared):
+        return False
+    return all(name in stub or dump in stub.values() for name, dump in handed.items())
 
 
 def _functions(text: str) -> dict[str, str]:
-    """name -> the syntax of the function at the top of a text: no comments, no blank lines"""
-    body = ast.parse(text).body
-    return {node.name: ast.dump(node) for node in body if isinstance(node, ast.FunctionDef)}
+    """name -> the syntax of the function at the top of a text: no comments, no blank lines, and
+    not its name"""
+    functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    return {node.name: _nameless(node) for node in functions}
+
+
+def _nameless(node: ast.FunctionDef) -> str:
+    name, node.name = node.name, ""
+    dump = ast.dump(node)
+    node.name = name
+    return dump
 
 
 def _try(exercise: CodeExercise | RegistrationExercise, source: Source) -> Tried:

@@ -76,6 +76,14 @@ def _log_of_sum(x: torch.Tensor) -> torch.Tensor:
     return torch.logsumexp(x, 1, keepdim=True) - x.max(1, True).values
 
 
+def _scaled_first(x: torch.Tensor) -> torch.Tensor:
+    """Log-softmax in powers of two, if the row is scaled before its maximum is taken off."""
+    scaled = x / math.log(2)
+    scaled = scaled.masked_fill(scaled < torch.finfo(torch.float32).min, -torch.inf)
+    shifted = scaled - scaled.max(1, True).values
+    return (shifted - torch.log2(torch.exp2(shifted).sum(1, True))) * math.log(2)
+
+
 def _of_halves(m: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
     """The halves' sums; that of an empty half is 0."""
     return total.where(m > -torch.inf, 0.0)
@@ -139,9 +147,13 @@ EXERCISES = (
         slips={
             "the logarithm is the one to base 2":
             lambda x: x - x.max(1, True).values - _log_of_sum(x) / math.log(2),
+            "the logarithm is that of a finished softmax, in which small shares are 0":
+            lambda x: torch.softmax(x.float(), 1).log().to(x.dtype),
             "the logarithm of the sum is taken off twice":
             lambda x: x - x.max(1, True).values - 2 * _log_of_sum(x),
             "the maximum is not taken off again": lambda x: x - _log_of_sum(x),
+            "a number near -3.4e38 is multiplied before the maximum is taken off, which leaves the "
+            "range of float32": _scaled_first,
         },
         cases=(
             _rows(5, 100), _rows(4, 64, values="far apart"), SLICED,
