@@ -53,8 +53,7 @@ def _again(to_do: Checked) -> Checked:
 
 
 def hint(exercise_name: str) -> None:
-    """Print the next hint to the exercise of this name, as hint("first-kernel"); after the last,
-    all."""
+    """Print the next hint to an exercise, as hint("first-kernel"); after the last, all."""
     exercise_name = find(exercise_name).name
     hints = all_hints(exercise_name)
     shown = _shown_hints.get(exercise_name, 0)

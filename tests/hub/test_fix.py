@@ -18,7 +18,7 @@ LESSON = "00-your-first-kernel.ipynb"
 
 @pytest.fixture
 def room(tmp_path):
-    """Two seats with yesterday's lesson 00; the second has begun it. A third has not come."""
+    """Two seats with yesterday's notebook 00; the second has begun it. A third has not come."""
     yesterday = tmp_path / "yesterday"
     yesterday.mkdir()
     for path in NOTEBOOKS.glob("0*.ipynb"):

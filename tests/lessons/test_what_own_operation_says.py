@@ -1,4 +1,4 @@
-"""What lesson 08 says of RMSNorm is so, its parts fit together, and the worked report quotes it."""
+"""What is said of RMSNorm is so, its parts fit together, and the worked report quotes it."""
 
 import json
 import re
@@ -9,14 +9,17 @@ import torch
 
 from course import DEVICE, lower, recorded
 from kernels import rms_norm
-from tests.support.lesson import Lesson, script_of
+from tests.support.lesson import Lesson, notebook_of, script_of
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "pages" / "your-own-operation.md").read_text(encoding="utf-8")
 REPORT = PAGE.split("## A worked report")[1]
-LESSON = json.loads(
-    (ROOT / "notebooks" / "31-your-own-operation.ipynb").read_text(encoding="utf-8")
-)
+NOTEBOOKS = ("your-own-operation", "its-gradient")
+ALL_CELLS = [
+    cell
+    for name in NOTEBOOKS
+    for cell in json.loads(notebook_of(name).read_text(encoding="utf-8"))["cells"]
+]
 
 
 def texts(output):
@@ -24,7 +27,7 @@ def texts(output):
     return "".join(data)
 
 
-CELLS = [cell for cell in LESSON["cells"] if cell["cell_type"] == "code"]
+CELLS = [cell for cell in ALL_CELLS if cell["cell_type"] == "code"]
 PRINTED = "\n".join(texts(output) for cell in CELLS for output in cell["outputs"])
 QUOTED = [
     line for block in re.findall(r"```\n(.*?)```", REPORT, re.DOTALL) for line in block.splitlines()
@@ -38,9 +41,7 @@ def test_what_the_report_quotes_was_printed_by_a_cell_of_the_lesson(line):
 
 def test_the_report_holds_every_row_of_the_rubric():
     rubric = next(
-        "".join(cell["source"])
-        for cell in LESSON["cells"]
-        if "## Your report" in "".join(cell["source"])
+        "".join(cell["source"]) for cell in ALL_CELLS if "## Your report" in "".join(cell["source"])
     )
     rows = re.findall(r"^\| ([A-Z].+?) \|", rubric, re.MULTILINE)
     assert rows == re.findall(r"^\*\*([A-Z][\w ]*)\.\*\*", REPORT, re.MULTILINE)
@@ -99,22 +100,21 @@ def test_the_spill_costs_a_tenth_and_is_what_the_two_versions_differ_in():
 
 @pytest.fixture
 def parts(tmp_path):
-    """What the lesson defines, with the exercises solved, and the reader's kernels put in."""
+    """What the notebooks define, with the exercises solved, and the reader's kernels put in."""
     lesson = Lesson("Your own kernels")
-    (imports,) = [text for text in lesson.code if "rms_norm as finished" in text]
     names = ("rms_norm_reference", "rms_norm_kernel", "forward")
     names += ("rms_norm_dx_kernel", "weight_gradient", "make_operator")
     text = "\n\n\n".join(lesson.defining(*names))
     own = text.replace("kernel = finished.rms_norm_kernel_v2", "kernel = rms_norm_kernel")
     assert own != text
-    return script_of(tmp_path, imports, own, BACKWARD)
+    return script_of(tmp_path, lesson.imports, own, BACKWARD)
 
 
 BACKWARD = '''\
 def backward(
     d_out: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, rstd: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """As the lesson describes it for the reader's own parts."""
+    """As the notebook describes it for the reader's own parts."""
     dx, block_n = torch.empty_like(x), triton.next_power_of_2(x.shape[1])
     rms_norm_dx_kernel[(len(x),)](d_out, x, weight, rstd, dx, x.shape[1], BLOCK_N=block_n)
     return dx, weight_gradient(d_out, x, rstd)
@@ -123,7 +123,7 @@ def backward(
 
 @pytest.mark.gpu_too
 def test_the_parts_that_the_exercises_ask_for_make_an_operator(parts):
-    operator = parts.make_operator("lesson08::rms_norm", parts.forward, parts.backward)
+    operator = parts.make_operator("course_tests::rms_norm", parts.forward, parts.backward)
     x, weight, d_out = (
         torch.randn(shape, device=DEVICE) for shape in ((40, 100), (100,), (40, 100))
     )
