@@ -60,7 +60,8 @@ def double_kernel(x_ptr, out_ptr):
 
 # %% [markdown]
 # Now start it; this is a **launch**. What stands in the square brackets is the **grid**: how many
-# programs to start, as a tuple. You pass tensors, and the kernel receives a pointer to the first
+# programs to start, as a tuple. (Python lets an object say what square brackets mean, and Triton
+# uses them for the grid.) You pass tensors, and the kernel receives a pointer to the first
 # element of each. So `x_ptr + i` points to element `i`: pointers count in elements, not in bytes.
 
 # %% tags=["nbval-check-output"]
@@ -158,7 +159,8 @@ check("first-kernel", subtract_kernel)
 # you.
 #
 # A kernel's instructions are carried out by **threads**, in groups of 32. Such a group is a
-# **warp**: its 32 threads execute each instruction together, each on its own values.
+# **warp**: its 32 threads execute each instruction together, each on its own values. A program is
+# run by a few warps of one multiprocessor, which has room for several programs at a time.
 
 # %%
 facts = gpu_facts()

@@ -144,7 +144,7 @@ for n in (2**12, 2**16, 2**20, 2**26):
     print(f"{n:>10,} elements: {taken_us:6.1f} us, at the roof {roof_us:6.1f} us")
 
 # %% [markdown]
-# At 2^26 elements the time is about the one you worked out. At 4,096 and 65,536 elements it is far
+# These are times on the GPU alone. At 2^26 elements it is about what you worked out. At 4,096 and 65,536 elements it is far
 # longer, and nearly the same for both. Exercise {what-takes-time} below asks you why.
 #
 # Each call also costs the CPU time. **Predict:** does a call of your kernel cost the CPU more than
@@ -157,7 +157,7 @@ for name in ("add", "torch.add", "first call, empty cache", "first call, kernel 
 
 # %% [markdown]
 # This was recorded on an H200. A call of our launcher costs the CPU three to four times what
-# `torch.add` does: Triton's launch is written in Python, PyTorch's in C++. So there a small
+# `torch.add` does: Triton's launch is mostly Python, PyTorch's is C++. So there a small
 # `add` keeps the GPU busy for about 4 us and the CPU for 29. In a loop of such calls it is the CPU
 # that sets the pace.
 #

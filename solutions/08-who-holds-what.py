@@ -372,10 +372,11 @@ print(*s.passes["tritongpu-coalesce"].diff().splitlines()[:5], sep="\n")
 # `tl.multiple_of(value, 4)` gives the value back with the note that 4 divides it.
 #
 # Two things to know about promises. They must be true: after a false one the kernel stops with a
-# "misaligned address", or it reads the wrong elements. And the note is put on the operation that
-# computes the value, so make the promise about something that you computed, and use what comes
-# back. No operation computes a parameter, so a promise about one has nothing to be attached to, and
-# the compiler drops it without a word.
+# "misaligned address", or it reads the wrong elements. (Of a block, a promise speaks of the first
+# element in each run of neighbors: 4 does not divide 1, 2 and 3.) And the note is put on the
+# operation that computes the value, so make the promise about something that you computed, and use
+# what comes back. No operation computes a parameter, so a promise about one has nothing to be
+# attached to, and the compiler drops it without a word.
 
 # %% [markdown]
 # ### Exercise {wide-loads} · Wide loads (core)

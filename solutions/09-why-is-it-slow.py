@@ -110,8 +110,8 @@ for block_size in (1024, 4096, 16384, 32768):
 # timed: the compiler's output and the counts tell, also without a GPU.
 #
 # The first multiplies each row of a matrix by a factor of its own. It numbers the elements of the
-# matrix and gives each program 1,024 of them. The cell shows you how to ask both tools. Tensors
-# on the device "meta" have a shape and take no memory, which is all that the tools need.
+# matrix and gives each program 1,024 of them. The cell shows you how to ask both tools. (On the
+# device "meta" a tensor has a shape and takes no memory.)
 
 
 # %%
@@ -135,12 +135,11 @@ print(lowered.resources)
 print(cost(slow_scale_kernel, (256,), *args, BLOCK_SIZE=1024, target="H200"))
 
 # %% [markdown]
-# Four lines need a word. Of the 10 loads in the PTX 2 are wide: those of `scale`. The 8 elements
-# of `x` are loaded one by one. In the counts below, the load of `scale` says 4.00: a block needs its 256 factors once, and
-# each of the four warps asks for all of them. That is little beside the other two lines. The 2,048
-# bytes of shared memory: the threads exchange elements there, since the product is stored in
-# another layout than `x` was loaded in. And the times in the last line count no waste: they say what the task
-# needs, not what this kernel takes.
+# Three lines need a word. Of the 10 loads in the PTX 2 are wide: those of `scale`. The 8 elements
+# of `x` are loaded one by one. In the counts below, the load of `scale` says 4.00: a block needs
+# its 256 factors once, and each of the four warps asks for all of them. That is little beside the
+# other two lines. And the times in the last line count no waste: they say what the task needs, not
+# what this kernel takes.
 
 # %% [markdown]
 # ### Exercise {slow-rows-and-factors} · Why is it slow? Rows and factors (core)
@@ -295,7 +294,8 @@ lower(slow_shares_kernel, wide, wide, 32768, BLOCK_SIZE=32768, target="sm_90")
 #
 # What slows `slow_shares_kernel` down: **a**, **b**, **c** or **d**? Then write a launcher
 # `shares(x)` that does the same without it, for a contiguous float32 matrix of up to 32,768
-# columns.
+# columns. A launch takes its number of warps by name, `kernel[grid](…, num_warps=4)`, and
+# `triton.next_power_of_2(n)` gives the block for n columns.
 
 # %%
 # exercise slow-shares-of-a-sum
@@ -356,7 +356,8 @@ check("slow-shares-of-a-sum", answer)
 
 # %% [markdown]
 # The fourth kernel limits each row of a matrix to a largest value of its own. The matrix is short
-# and very wide: 4 rows of 2^20 elements. Each program goes through its row in a loop.
+# and very wide: 4 rows of 2^20 elements. Each program goes through its row in a `for` loop, as in
+# Python.
 
 
 # %%

@@ -81,7 +81,7 @@ s.follow("x = tl.load", "llir", "sass", most=8)
 # %% [markdown]
 # In LLVM IR, Triton writes the load and its predicate as a piece of PTX, in quotes after `asm`.
 # The line with `getelementptr` computes an address. In SASS, `LDG.E.128` is a load of 128 bits
-# from global memory. The predicate in front, `@!P0`, is negated: "only if `P0` is false".
+# from global memory, which is NVIDIA's word for device memory. The predicate in front, `@!P0`, is negated: "only if `P0` is false".
 #
 # If you choose SASS in the explorer of notebook {which-block-size}, you see one thing more: brackets
 # before each instruction. The hardware does not check whether an operand has arrived, so the assembler, the

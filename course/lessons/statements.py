@@ -29,6 +29,8 @@ class Statement:
     """What everybody should do; the rest is for those with time left."""
     stub: str
     """The code cell that the answer is written into, unsolved."""
+    checked: str
+    """What the lesson gives to `check`, as "subtract_kernel"."""
     hints: tuple[str, ...]
 
 
@@ -61,7 +63,7 @@ def read(cells: list[tuple[str, str]]) -> list[Statement]:
     """
     exercises = []
     texts = [text for _, text in cells]
-    for statement, stub, _, hints in zip(texts, texts[1:], texts[2:], texts[3:], strict=False):
+    for statement, stub, check, hints in zip(texts, texts[1:], texts[2:], texts[3:], strict=False):
         heading, marker = HEADING.search(statement), EXERCISE.match(stub.split("\n")[0])
         if heading and marker:
             folds = [
@@ -70,5 +72,8 @@ def read(cells: list[tuple[str, str]]) -> list[Statement]:
                 if summary == f"Hint {number}"
             ]
             core = heading[3] == "core"
-            exercises.append(Statement(marker[1], heading[1], heading[2], core, stub, tuple(folds)))
+            checked = check.partition(", ")[2].removesuffix(")")
+            exercises.append(
+                Statement(marker[1], heading[1], heading[2], core, stub, checked, tuple(folds))
+            )
     return exercises

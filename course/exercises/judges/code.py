@@ -125,8 +125,8 @@ def _form_of(answer: AnyValue) -> str:
 def _is_stub(source: Source, exercise_name: str) -> bool:
     """Whether nothing was added to the stub's functions but comments and blank lines.
 
-    What was handed to `check` counts in any case: under a name that the stub does not have, it is
-    the stub only if one of the stub's functions has the same text.
+    What was handed to `check` counts in any case: under a name that neither the stub nor the
+    lesson's own check has, it is the stub only if one of the stub's functions has the same text.
     """
     statement = statement_of(exercise_name)
     if statement is None:
@@ -137,7 +137,8 @@ def _is_stub(source: Source, exercise_name: str) -> bool:
     shared = set(stub) & set(answer)
     if any(stub[name] != answer[name] for name in shared):
         return False
-    return all(name in stub or dump in stub.values() for name, dump in handed.items())
+    known = {*stub, statement.checked}
+    return all(name in known or dump in stub.values() for name, dump in handed.items())
 
 
 def _functions(text: str) -> dict[str, str]:
