@@ -385,8 +385,8 @@ draw.pipeline(try_tile("sm_90", 128, 64, 8, 3))
 # hardware: if one group is at its softmax, the other may have a dot ready.
 #
 # How does a tile pass from one to the other? Each buffer in shared memory has *barriers*: counters,
-# also in shared memory, for which warps can wait. One says **full**. It waits for bytes, and turns
-# when the last byte of the copy has landed. One for each consumer says **empty**, and turns when
+# also in shared memory, for which warps can wait. One says *full*. It waits for bytes, and turns
+# when the last byte of the copy has landed. One for each consumer says *empty*, and turns when
 # all 128 threads of that group have said that they have read the tile.
 #
 # - The producer waits until both groups' `empty` has turned, tells `full` how many bytes will come,

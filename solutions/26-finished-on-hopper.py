@@ -10,9 +10,10 @@
 #
 # | section | about minutes |
 # |---|---|
+# | The launcher | 7 |
 # | Against the best | 10 |
-# | Beginning and end | 45 |
-# | **Together, an estimate** | 55 |
+# | Beginning and end | 35 |
+# | **Together, an estimate** | 52 |
 
 # %%
 from course import draw, recorded
@@ -278,7 +279,7 @@ print("the first program is done at", min(each), "and the last at", max(each))
 # H200, and only `verify` noticed. A faster variant is first verified and then timed: the course's
 # bench refuses to time what it has not verified.
 #
-# ### The launcher
+# ## The launcher
 #
 # What stands around such a kernel is short, and every version goes the same way. `prepare` checks
 # the inputs, says in one sentence what is wrong, and allocates `out` and `lse`. It also refuses a

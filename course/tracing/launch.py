@@ -158,7 +158,7 @@ def _checked_grid(grid: Any) -> Grid:
 
 
 @contextlib.contextmanager
-def packed(launch: LaunchRequest, most_bytes: int = MOST_BYTES) -> Iterator[PackedLaunch]:
+def packed(launch: LaunchRequest, most_bytes: int | None = None) -> Iterator[PackedLaunch]:
     """A launch for another process, as long as its tensors lie in their file.
 
     Raises CourseError if they are too large, or cannot be written.
@@ -168,6 +168,7 @@ def packed(launch: LaunchRequest, most_bytes: int = MOST_BYTES) -> Iterator[Pack
     kwargs = {name: describe(value, tensors) for name, value in launch.kwargs.items()}
     storages = [tensor.untyped_storage() for tensor in tensors if not tensor.is_meta]
     size = sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
+    most_bytes = MOST_BYTES if most_bytes is None else most_bytes
     if size > most_bytes:
         raise CourseError(
             f"The tensors hold {size / 2**30:.1f} GiB, and are copied to be traced, up to "

@@ -23,7 +23,7 @@ def room(tmp_path):
     yesterday.mkdir()
     for path in NOTEBOOKS.glob("0*.ipynb"):
         text = path.read_text()
-        (yesterday / path.name).write_text(text.replace("Start here", "Begin here"))
+        (yesterday / path.name).write_text(text.replace("Run a kernel", "Start a kernel"))
     settings = Settings(tmp_path / "room", seats=3, python=sys.executable, apart=False)
     start.prepare(settings)
     for name in settings.names[:2]:
@@ -31,7 +31,7 @@ def room(tmp_path):
         work.parent.mkdir(parents=True)
         copy_lessons(notebooks=yesterday, work=work)
     begun = settings.home("seat-02") / "work" / LESSON
-    begun.write_text(begun.read_text().replace("Begin here", "My own notes"))
+    begun.write_text(begun.read_text().replace("Start a kernel", "My own notes"))
     return settings
 
 
@@ -41,7 +41,7 @@ def test_an_untouched_copy_is_renewed_and_a_begun_one_is_left_and_named(room):
     assert LESSON in fixed.renewed and fixed.renewed[LESSON] == ["seat-01"]
     assert fixed.behind[LESSON] == ["seat-02"]
     assert fixed.problems == {}
-    assert "Start here" in (room.home("seat-01") / "work" / LESSON).read_text()
+    assert "Run a kernel" in (room.home("seat-01") / "work" / LESSON).read_text()
     assert (room.home("seat-02") / "work" / LESSON).read_bytes() == begun
     assert not room.home("seat-03").exists()
     text = str(fixed)

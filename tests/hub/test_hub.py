@@ -111,7 +111,7 @@ async def a_morning(url, codes):
         file = await leader.fetch("GET", f"{url}/services/board/{name}")
         assert kind in file.headers["Content-Type"] and len(file.text) > 500
     board = (await leader.fetch("GET", f"{url}/services/board/data")).json()
-    first = next(row for row in board["room"]["exercises"] if row["id"] == "last-program")
+    first = next(row for row in board["room"]["exercises"] if row["name"] == "last-program")
     assert first["right"] == 1 and first["mistakes"] == {"a program stops by itself": 1}
     assert board["serving"] == ["seat-01"]
 
