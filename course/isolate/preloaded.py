@@ -1,7 +1,9 @@
-"""Installed packages that a task has imported: its worker imports them too, for all to come.
+"""What a task has imported of installed packages and of the course: its worker imports it too,
+for all to come.
 
 A task says at its end what it has imported. The worker does so only where that started no thread
-and no CUDA there, and only from where packages are installed: a learner's own files change.
+and no CUDA there, and not from a learner's own files, which change with every cell. A worker whose
+files have changed since is not asked again.
 """
 
 import contextlib
@@ -13,17 +15,23 @@ import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
 
+COURSE = Path(__file__).resolve().parents[1]
 INSTALLED = tuple(
     f"{os.path.realpath(folder)}{os.sep}"
-    for folder in {*map(sysconfig.get_path, ("purelib", "platlib")), site.getusersitepackages()}
+    for folder in {
+        *map(sysconfig.get_path, ("purelib", "platlib")),
+        site.getusersitepackages(),
+        str(COURSE),
+        str(COURSE.parent / "kernels"),
+    }
 )
-"""Folders of installed packages."""
+"""Folders of installed packages, and the course's own, which need not be among them."""
 READ_LATER = ("TMPDIR", "TMP", "TEMP", "PWD", "OLDPWD", "PYTEST_CURRENT_TEST", "COURSE_DATA")
 """Variables that modules do not read while they are imported, with those of caches' folders."""
 
 
 def imported_since(before: Iterable[str]) -> list[str]:
-    """The installed modules that this task has imported since, if its worker may import them."""
+    """What this task has imported of `INSTALLED` since, if its worker may import it."""
     alone = len(os.listdir("/proc/self/task")) == 1
     if not alone or "/libcuda.so" in Path("/proc/self/maps").read_text():
         return []

@@ -1,12 +1,12 @@
 """One program of a simulated kernel: where it stands, and what it has under way."""
 
-import inspect
+import linecache
 import os
 import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from .memory import Memory
@@ -76,7 +76,8 @@ class Program:
 
     def assigned_name(self, default: str) -> str:
         """The name on the left of the kernel's line that runs."""
-        match = re.match(r"\s*(\w+)\s*=[^=]", _text(kernel_frame()))
+        frame = kernel_frame()
+        match = re.match(r"\s*(\w+)\s*=[^=]", _text(frame.f_code, frame.f_lineno))
         return match[1] if match else default
 
 
@@ -96,18 +97,18 @@ def kernel_frame() -> FrameType:
     return frame
 
 
-def _text(frame: FrameType | TracebackType) -> str:
-    context = inspect.getframeinfo(frame, context=1).code_context
-    return context[0] if context else ""
+def _text(code: CodeType, line: int) -> str:
+    # inspect finds it too, and looks through all modules for each line.
+    return linecache.getline(code.co_filename, line)
 
 
 def _place(error: BaseException) -> str:
     """The innermost line of the kernel that an error came through."""
     place, step = "", error.__traceback__
     while step is not None:
-        if not step.tb_frame.f_code.co_filename.startswith(HERE):
-            place = (
-                f"In {step.tb_frame.f_code.co_name}, line {step.tb_lineno}: {_text(step).strip()}"
-            )
+        code = step.tb_frame.f_code
+        if not code.co_filename.startswith(HERE):
+            text = _text(code, step.tb_lineno).strip()
+            place = f"In {code.co_name}, line {step.tb_lineno}: {text}"
         step = step.tb_next
     return place

@@ -20,6 +20,7 @@ from .conditions import NAMES, Conditions
 from .errors import CannotInterpretError
 from .libdevice import elementwise
 from .patching import patched
+from .remembered_types import types_remembered
 
 language = triton.language
 _MISSING = object()
@@ -58,6 +59,7 @@ def gaps_filled() -> Iterator[None]:
 
     with (
         contextlib.ExitStack() as stack,
+        types_remembered(),
         patched(interpreter, _patch_lang=patch_language, _implicit_cvt=_converted),
         patched(interpreter, _convert_float=float8.converted),
         patched(

@@ -1,4 +1,4 @@
-"""What tasks import of installed packages, their worker imports once for all of them."""
+"""What tasks import of installed packages and the course, their worker imports once for all."""
 
 import os
 import sys
@@ -41,8 +41,13 @@ def worker(folders):
 
 def imported(worker, folders, name):
     """What a task finds in a module; None if it did not come to its end."""
+    return asked(worker, folders, tasks.value_in, name)
+
+
+def asked(worker, folders, function, name):
+    """What a task returns; None if it did not come to its end."""
     task = Task(
-        function="tests.support.child_tasks:value_in",
+        function=f"{function.__module__}:{function.__name__}",
         arguments=pack_arguments((name,)),
         environ=child_environment("compile"),
         folder=os.getcwd(),
@@ -53,7 +58,7 @@ def imported(worker, folders, name):
         asleep_s=60,
     )
     returned = worker.call(task).returned
-    return unpack_returned(tasks.value_in, returned)[0] if returned else None
+    return unpack_returned(function, returned)[0] if returned else None
 
 
 def times(folder, name):
@@ -82,3 +87,9 @@ def test_an_installed_module_is_imported_once_by_the_worker_and_again_when_it_ch
     process = worker.process
     assert imported(worker, folders, "slow") == 2000
     assert worker.process is not process  # another variable, another worker
+
+
+def test_a_module_of_the_course_is_imported_by_one_task_for_all(worker, folders):
+    was_there = asked(worker, folders, tasks.was_imported, "course.simulating.api")
+    again = asked(worker, folders, tasks.was_imported, "course.simulating.api")
+    assert (was_there, again) == (False, True)

@@ -232,3 +232,10 @@ def compiles_without_hashing():
 
 def value_in(module):
     return importlib.import_module(module).VALUE
+
+
+def was_imported(module):
+    """Whether the module was there before this task; now it is."""
+    there = module in sys.modules
+    importlib.import_module(module)
+    return there

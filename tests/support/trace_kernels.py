@@ -4,7 +4,7 @@ import triton
 import triton.language as tl
 
 from course.tracing.time_limit import Stopped
-from tools.record.sectors import copy_strided_kernel, matmul_kernel
+from tools.counted_kernels import copy_strided_kernel, matmul_kernel
 
 __all__ = ["copy_strided_kernel", "matmul_kernel"]
 

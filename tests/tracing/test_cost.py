@@ -18,7 +18,7 @@ from course.tracing.sample import MOST_SAMPLED, Plan
 from kernels.attention.tl import flash_attention_kernel_v1
 from kernels.transpose import transpose_kernel, transpose_kernel_v1
 from tests.support import trace_kernels as kernels
-from tools.record.sectors import add_row_kernel
+from tools.counted_kernels import add_row_kernel
 
 
 def cost(*args, target="H200", **options):

@@ -16,6 +16,7 @@ from course.exercises import learner
 from course.isolate.commands import run_source
 from course.lowering.api import lower_file
 from course.triton_internals.libdevice import elementwise
+from course.triton_internals.remembered_types import types_remembered
 from course.verifying.api import verify
 from course.verifying.inputs import Case, Input
 from tests.support import gap_kernels as kernels
@@ -31,6 +32,25 @@ CANNOT = "Triton's interpreter cannot run "
 @pytest.fixture(autouse=True)
 def a_new_learner(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_DATA", str(tmp_path / "data"))
+
+
+def test_a_remembered_type_is_the_one_that_triton_makes():
+    pointers = [tl.pointer_type(tl.float32), tl.pointer_type(tl.float32, const=True)]
+    for element in (tl.int1, tl.float32, *pointers):
+        for shape in ([4], [2, 8], [tl.constexpr(4), 2]):
+            made = tl.block_type(element, shape)
+            with types_remembered():
+                for block in (tl.block_type(element, shape) for _ in range(2)):
+                    assert (str(block), block.element_ty, list(block.shape), block.numel) == (
+                        (str(made), element, list(made.shape), made.numel)
+                    )
+                    first, second = tl.tensor("a", block), tl.tensor("b", block)
+                    assert (first.handle, second.handle, second.type) == ("a", "b", block)
+                    assert first.dtype == element and first.numel.value == made.numel
+    with types_remembered():
+        for _ in range(2):
+            with pytest.raises(ValueError, match="power of 2"):
+                tl.block_type(tl.float32, [3])
 
 
 def floats():
