@@ -194,8 +194,21 @@ def add_lessons(sources: Sources) -> None:
                 f"{file} is no notebook ({error}): run `course notebooks {stem[:2]}`."
             ) from error
         page = f"lessons/{stem}.ipynb"
+        _fold_what_is_predicted(cells)
         notebook["cells"] = [shown for cell in cells for shown in _cells(sources, cell, file, page)]
         sources.add(page, json.dumps(notebook, indent=1))
+
+
+def _fold_what_is_predicted(cells: list[dict[str, Any]]) -> None:
+    """Fold the output that answers a prediction: the first one behind the text that asks for it."""
+    is_asked = False
+    for cell in cells:
+        if cell["cell_type"] == "markdown":
+            is_asked = "**Predict" in "".join(cell["source"])
+        elif is_asked and cell["outputs"]:
+            tags = cell["metadata"].setdefault("tags", [])
+            tags.append("hide-output")  # as MyST-NB has it
+            is_asked = False
 
 
 def _cells(sources: Sources, cell: dict[str, Any], file: str, page: str) -> list[dict[str, Any]]:

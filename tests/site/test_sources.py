@@ -111,6 +111,22 @@ def test_behind_each_check_stands_the_command_that_opens_the_lesson(root):
     assert "<code>make lab LAB=01</code>" in lesson_of(root)[2]["source"]
 
 
+def test_the_output_that_answers_a_prediction_is_folded_and_no_other(root):
+    output = {"output_type": "stream", "name": "stdout", "text": "12"}
+    asked, told = markdown("**Predict:** how many?"), markdown("Twelve.")
+    write_lesson(
+        root,
+        [code("0", output), asked, code("def f(): ..."), code("1", output), code("2", output)]
+        + [asked, told, code("3", output)],
+    )
+    folded = [
+        "".join(cell["source"])
+        for cell in lesson_of(root)
+        if "hide-output" in cell["metadata"].get("tags", [])
+    ]
+    assert folded == ["1"]
+
+
 def test_what_only_programs_read_is_left_out(root):
     data = {"text/plain": "right", "application/vnd.triton-course.checked+json": {}}
     output = {"output_type": "execute_result", "data": data, "metadata": {}}
