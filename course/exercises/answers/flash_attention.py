@@ -90,7 +90,7 @@ MISTAKES = {
             "        m = new_m\n":
             "        acc = acc / total[:, None]\n"
             "        m = new_m\n",
-        }, "wrong", "At [0, 0]", "wrong in case 1",
+        }, "wrong", "comes out if acc is divided by total in every turn", "slip 5",
             means="They normalize as they go; the total is only known at the end, and the "
             "division belongs there."),
         Mistake("the wrong way round", {"tl.exp(m - new_m)": "tl.exp(new_m - m)"},
@@ -102,8 +102,8 @@ MISTAKES = {
         }, "wrong", "far apart", "wrong in case 2",
             means="They let each tile have its own maximum; the sums of all tiles need a common "
             "one."),
-        Mistake("the maximum not kept", {"        m = new_m\n": ""}, "wrong", "At [0, 0]",
-            "wrong in case 1",
+        Mistake("the maximum not kept", {"        m = new_m\n": ""}, "wrong",
+            "comes out if m stays -inf", "slip 6",
             means="They compute the new maximum and forget it; the next turn rescales from -inf "
             "once more."),
         Mistake("kept too early", {
@@ -156,8 +156,8 @@ MISTAKES = {
         Mistake("powers of e in the loop", {"tl.sum(tl.exp2(": "tl.sum(tl.exp("}, "wrong", "At [0]",
             "wrong in case 1",
             means="They mix bases: scores scaled by log2(e) go into exp2."),
-        Mistake("the total not rescaled", {"total * tl.exp2(m - new_m)": "total"}, "wrong", "At [",
-            "wrong in case 1",
+        Mistake("the total not rescaled", {"total * tl.exp2(m - new_m)": "total"}, "wrong",
+            "comes out if total keeps its old unit", "slip 6",
             means="They forget that the total was built with the old maximum."),
         Mistake("-1e4 for -inf in the scores", {'scores, -float("inf")': "scores, -1e4"},
             "wrong", "near the minimum", "wrong in case 4",
@@ -310,7 +310,7 @@ MISTAKES = {
         Mistake("top left", {
             "first_row + n_keys - n_queries": "first_row",
             "rows[:, None] + n_keys - n_queries": "rows[:, None]",
-        }, "wrong", "At [", "wrong in case 1",
+        }, "wrong", "comes out if the window is counted from the top left", "slip 3",
             means="They align the mask at the first query and key; with different lengths it "
             "ends at the last of both."),
     ],
@@ -327,14 +327,14 @@ MISTAKES = {
             "wrong in case 1",
             means="They subtract a maximum in units of the dot from scores in powers of two."),
         Mistake("rescaled in powers of e", {"tl.exp2(m - new_m)": "tl.exp(m - new_m)"}, "wrong",
-            "At [", "wrong in case 1",
+            "comes out if rescale is a power of e", "slip 4",
             means="They mix bases: m counts in powers of two, so the factor does as well."),
         Mistake("nothing rescaled", {"tl.exp2(m - new_m)": "tl.exp2(new_m - new_m)"}, "wrong",
             "comes out if acc keeps its old unit: rescale is 1 all the time", "slip 3",
             means="They take the new maximum on both sides, so the factor is always 1."),
         Mistake("rescaled twice over", {
             "tl.exp2(m - new_m)": "tl.exp2((m - new_m) * scale2)",
-        }, "wrong", "At [", "wrong in case 1",
+        }, "wrong", "comes out if rescale has scale2 in it once more", "slip 5",
             means="They scale the difference of two maxima that are scaled already."),
         Mistake("scaled before the maximum", {
             "        new_m = tl.maximum(m, tl.max(scores, axis=1) * scale2)\n"

@@ -103,24 +103,58 @@ def _undivided(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 def _online(
-    q: Tensor, k: Tensor, v: Tensor, acc_rescaled: bool = False, total_rescaled: bool = False
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    acc_kept: Callable[[Tensor], Tensor] = torch.exp,
+    total_kept: Callable[[Tensor], Tensor] = torch.exp,
+    divided: bool = False,
 ) -> Tensor:
-    """The loop over tiles of keys, if an accumulator keeps the unit of an earlier maximum."""
+    """The loop over tiles of keys, with a slip.
+
+    acc_kept, total_kept: what the accumulator and the total are multiplied by, of the difference
+    of two maxima.
+    divided: the accumulator by the total, in every turn.
+    """
     m = torch.full((len(q), 1), -torch.inf, dtype=q.dtype, device=q.device)
     acc, total = torch.zeros_like(q), torch.zeros_like(m)
     for first in range(0, len(k), BLOCK):
         scores = _scores(q, k[first : first + BLOCK])
         new_m = torch.maximum(m, scores.max(-1, keepdim=True).values)
-        power, rescale = torch.exp(scores - new_m), torch.exp(m - new_m)
-        acc = acc * (rescale if acc_rescaled else 1) + power @ v[first : first + BLOCK]
-        total = total * (rescale if total_rescaled else 1) + power.sum(-1, keepdim=True)
-        m = new_m
+        power, difference = torch.exp(scores - new_m), m - new_m
+        acc = acc * acc_kept(difference) + power @ v[first : first + BLOCK]
+        total = total * total_kept(difference) + power.sum(-1, keepdim=True)
+        acc, m = acc / total if divided else acc, new_m
     return acc / total
+
+
+def _total_kept(q: Tensor, k: Tensor) -> Tensor:
+    """The sum of the powers, where each tile's keep the unit of the maximum of its time."""
+    tiles = _scores(q, k).split(BLOCK, -1)
+    maxima = torch.stack([tile.max(-1).values for tile in tiles]).cummax(0).values
+    pairs = zip(tiles, maxima, strict=True)
+    return torch.stack([torch.exp(tile - m[:, None]).sum(-1) for tile, m in pairs]).sum(0)
+
+
+def _unscaled_exp(difference: Tensor) -> Tensor:
+    """2 to a difference that is in powers of e: what exp makes of one in powers of two."""
+    return torch.exp(difference / LN2)
+
+
+def _scaled_twice(q: Tensor) -> Callable[[Tensor], Tensor]:
+    """What scale2 makes of a difference of maxima that it is in already."""
+    scale2 = q.shape[-1] ** -0.5 / LN2
+    return lambda difference: torch.exp(difference * scale2)
+
+
+def _last_tile(k: Tensor) -> int:
+    """Where the last tile of keys begins."""
+    return (len(k) - 1) // BLOCK * BLOCK
 
 
 def _last_tile_alone(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     shares = torch.softmax(_scores(q, k), -1)
-    first = (len(k) - 1) // BLOCK * BLOCK
+    first = _last_tile(k)
     return shares[:, first:] @ v[first:]
 
 
@@ -283,12 +317,16 @@ EXERCISES = (
         reference=_attention,
         slips={
             "acc keeps its old unit: it is not multiplied by rescale":
-            lambda q, k, v: _online(q, k, v, total_rescaled=True),
+            lambda q, k, v: _online(q, k, v, acc_kept=torch.ones_like),
             "total keeps its old unit: it is not multiplied by rescale":
-            lambda q, k, v: _online(q, k, v, acc_rescaled=True),
+            lambda q, k, v: _online(q, k, v, total_kept=torch.ones_like),
             "rescale is 1 all the time: m is overwritten before rescale is computed":
-            lambda q, k, v: _online(q, k, v),
+            lambda q, k, v: _online(q, k, v, torch.ones_like, torch.ones_like),
             "acc holds the last tile alone": _last_tile_alone,
+            "acc is divided by total in every turn, and not once behind the loop":
+            lambda q, k, v: _online(q, k, v, divided=True),
+            "m stays -inf, so that rescale is 0 and takes all earlier tiles away":
+            lambda q, k, v: _attention(q, k[_last_tile(k) :], v[_last_tile(k) :]),
         },
         cases=(
             _case(37, 75), _case(20, 90, values="far apart"), _case(32, 64), _case(1, 130),
@@ -306,7 +344,11 @@ EXERCISES = (
             "scale2 is taken for powers of e":
             lambda q, k, v: torch.softmax(_scores(q, k) / LN2, -1) @ v,
             "acc keeps its old unit: rescale is 1 all the time":
-            lambda q, k, v: _online(q, k, v),
+            lambda q, k, v: _online(q, k, v, torch.ones_like, torch.ones_like),
+            "rescale is a power of e, and m counts in powers of two":
+            lambda q, k, v: _online(q, k, v, _unscaled_exp, _unscaled_exp),
+            "rescale has scale2 in it once more, and both maxima are scaled already":
+            lambda q, k, v: _online(q, k, v, _scaled_twice(q), _scaled_twice(q)),
         },
         cases=(
             _case(37, 75, 64), _case(20, 90, 16, values="far apart"), _case(32, 64, 64),
@@ -333,6 +375,8 @@ EXERCISES = (
             "m is divided by ln 2, and not multiplied":
             lambda q, k: _largest(q, k) / LN2**2 + _log_sum_exp(q, k) - _largest(q, k),
             "m is left out": lambda q, k: _log_sum_exp(q, k) - _largest(q, k),
+            "total keeps its old unit: it is not multiplied by rescale":
+            lambda q, k: _largest(q, k) + _total_kept(q, k).log(),
         },
         cases=(
             _two(37, 75, 32), _two(32, 64, 64), _two(1, 130, 16),
@@ -430,6 +474,8 @@ EXERCISES = (
         slips={
             "the window is one key too wide": lambda q, k, v, w: _masked(q, k, v, w + 1),
             "the window is one key too narrow": lambda q, k, v, w: _masked(q, k, v, w - 1),
+            "the window is counted from the top left: that of query i ends at key i":
+            lambda q, k, v, w: _masked(q, k, v, w, shift=len(q) - len(k)),
         },
         cases=tuple(
             _case(queries, keys, scalars=(window,))
