@@ -83,7 +83,7 @@ s.follow("x = tl.load", "llir", "sass", most=8)
 # The line with `getelementptr` computes an address. In SASS, `LDG.E.128` is a load of 128 bits
 # from global memory, which is NVIDIA's word for device memory. The predicate in front, `@!P0`, is negated: "only if `P0` is false".
 #
-# If you choose SASS in the explorer of notebook {which-block-size}, you see one thing more: brackets
+# If you choose SASS in the explorer of notebook {who-holds-what}, you see one thing more: brackets
 # before each instruction. The hardware does not check whether an operand has arrived, so the assembler, the
 # program that turns PTX into machine code, writes down what to wait for. There are six flags for
 # that. (The legend calls them barriers, as NVIDIA does; they are not the barriers of warps further

@@ -199,7 +199,7 @@ draw.online([2, 1, 0, 3, 5, 1, -2, 4.5, 4], block=3)
 # | `power / total` | y | P | a share |
 #
 # (In [kernels/softmax.py](../kernels/softmax.py) they are `row_max` and `row_sum`, and in
-# [kernels/attention/__init__.py](../kernels/attention/__init__.py) `m` and `l`.)
+# [kernels/attention](../kernels/attention/__init__.py) `m` and `l`.)
 
 # %% [markdown]
 # Nothing in the derivation says that the second part must be a tile, or that it comes later. Any

@@ -427,7 +427,7 @@ for head_dim in (64, 128, 256):
 #
 # ## In practice
 #
-# [kernels/attention/__init__.py](../kernels/attention/__init__.py) is the finished operation: any
+# [kernels/attention](../kernels/attention/__init__.py) is the finished operation: any
 # lengths, head dimensions from 16 to 256, batches, grouped heads, causal or not, in five versions.
 # v4 and v5 need a GPU that reads descriptors in hardware, and lengths or strides that suit them. On
 # an H100 or H200, `flash_attention` takes the kernels of notebook {fastest-kernel} where they suit;

@@ -16,8 +16,8 @@
 # | Against torch.compile | 4 |
 # | Your report | 1 |
 # | Cross-entropy | 1 |
-# | Beginning and end | 3 |
-# | **Together, an estimate** | 64 |
+# | Beginning and end | 4 |
+# | **Together, an estimate** | 65 |
 # | Stretch exercises, for those with time left | 20 |
 
 # %%
@@ -35,6 +35,14 @@ import triton.language as tl
 # %%
 def rms_norm_reference(x, weight):
     return x * torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + 1e-6) * weight
+
+
+def forward(x: torch.Tensor, weight: torch.Tensor, eps: float) -> tuple[torch.Tensor, torch.Tensor]:
+    x, n_cols, out = x.contiguous(), x.shape[1], torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    rstd = torch.empty(x.shape[0], dtype=torch.float32, device=x.device)
+    sizes = {"n_cols": n_cols, "stride_xm": n_cols, "BLOCK_N": triton.next_power_of_2(n_cols)}
+    finished.rms_norm_kernel_v2[(x.shape[0],)](x, weight, out, rstd, eps=eps, **sizes)
+    return out, rstd
 
 
 # %% [markdown]
@@ -176,14 +184,34 @@ def backward(
 # something that has a gradient, and hand yours a `d_rstd`. Your `backward` ignores it. If somebody
 # used `rstd` in a loss, their gradient would be wrong, and nobody would notice.
 # `ctx.mark_non_differentiable(rstd)` says that it has none.
+#
+# And how does the gradient arrive? The next cell looks at the one that PyTorch computes for the
+# result of a multiplication, when all its elements are summed up.
+#
+# **Predict:** which strides does it have?
+
+# %% tags=["nbval-check-output"]
+x = torch.ones(8, 100, device=DEVICE, requires_grad=True)
+out = 2 * x
+out.register_hook(lambda d_out: print(tuple(d_out.shape), d_out.stride()))
+out.sum().backward()
+
+# %% [markdown]
+# Each element of the gradient of a sum is 1, so PyTorch keeps a single 1 and *expands* it: both
+# strides are 0, and there is one element of memory behind the whole matrix. Your kernels are given
+# no strides. They would read 799 elements that lie behind that one, and nothing would complain. The
+# saved `x` is no safer, since it is the caller's, which may be a transposed view. So whoever puts
+# right parts together has to ask once more what each of them counts on. Here the cure is a
+# `.contiguous()` for what comes from outside: it copies where it must, and costs nothing elsewhere.
 
 # %% [markdown]
 # ### Exercise {register-operator} · Register it (core)
 #
 # `make_operator` is given a name and two launchers of the kind above. It registers `forward` as an
 # operator, with a gradient that calls `backward(d_out, x, weight, rstd)`, and returns the operator.
-# `check` gives it launchers of its own, compares values and gradients with PyTorch's, and runs
-# `opcheck` and `gradcheck`.
+# `check` gives it launchers of its own. Its `backward` counts on contiguous tensors, as yours does.
+# It compares values and gradients with PyTorch's, also those of `out.sum()` and of a transposed
+# `x`, and runs `opcheck` and `gradcheck`.
 
 
 # %%
@@ -195,10 +223,10 @@ def make_operator(name, forward, backward):
 
     def setup_context(ctx, inputs, output):
         ctx.mark_non_differentiable(output[1])
-        ctx.save_for_backward(inputs[0], inputs[1], output[1])
+        ctx.save_for_backward(inputs[0].contiguous(), inputs[1].contiguous(), output[1])
 
     def gradient(ctx, d_out, d_rstd):
-        return (*backward(d_out, *ctx.saved_tensors), None)
+        return (*backward(d_out.contiguous(), *ctx.saved_tensors), None)
 
     operator.register_autograd(gradient, setup_context=setup_context)
     # to here
@@ -234,26 +262,35 @@ check("register-operator", make_operator)
 # </details>
 
 # %% [markdown]
-# The finished operator is registered in the same way. Here are its two gradients beside PyTorch's,
-# and what `opcheck` finds. For yours, begin with
-# `operator = make_operator("lesson08::rms_norm", forward, backward)`.
+# Now your operator, put together from the launchers above; until you have written
+# `make_operator`, the finished one stands in for it. Are its two gradients PyTorch's, for a weighted
+# sum and for a plain one, of a contiguous `x` and of a transposed one?
 
 # %% tags=["nbval-check-output"]
-operator = finished.rms_norm_operator
+operator = make_operator("mine::rms_norm", forward, backward) or finished.rms_norm_operator
 x, weight, d_out = (torch.randn(shape, device=DEVICE) for shape in ((8, 100), (100,), (8, 100)))
-x, weight = x.requires_grad_(), weight.requires_grad_()
-ours = torch.autograd.grad(operator(x, weight, 1e-6)[0], (x, weight), d_out)
-theirs = torch.autograd.grad(rms_norm_reference(x, weight), (x, weight), d_out)
-for one, other in zip(ours, theirs, strict=True):
-    print(torch.allclose(one, other, atol=1e-4))
+weight.requires_grad_()
+losses = {"weighted sum": lambda out: (out * d_out).sum(), "plain sum": lambda out: out.sum()}
+for name, loss in losses.items():
+    for each in (x.clone().requires_grad_(), x.T.contiguous().T.requires_grad_()):
+        ours = torch.autograd.grad(loss(operator(each, weight, 1e-6)[0]), (each, weight))
+        theirs = torch.autograd.grad(loss(rms_norm_reference(each, weight)), (each, weight))
+        alike = [torch.allclose(*pair, atol=1e-4) for pair in zip(ours, theirs, strict=True)]
+        print(name, each.stride(), alike)
+
+# %% [markdown]
+# `opcheck` looks at what PyTorch was told of the operator.
+
+# %% tags=["nbval-check-output"]
 tests = ("test_schema", "test_autograd_registration")
+x.requires_grad_()
 print(torch.library.opcheck(operator, (x, weight, 1e-6), test_utils=tests))
 
 # %% [markdown]
 # `torch.autograd.gradcheck` goes further. It needs no reference: it moves each input by a
 # millionth, looks how much the result changes, and compares that with your gradient. It wants
 # float64, and the finished operator computes in float64 where it is given float64. Your kernels
-# convert to float32, like most. The next cell runs `gradcheck` on the finished operator, and once
+# compute in float32, like most. The next cell runs `gradcheck` on the finished operator, and once
 # more with its inputs converted to float32 and its result back.
 #
 # **Predict:** a float32 has a relative rounding error of about 6e-8. What does that leave of a
@@ -274,7 +311,7 @@ inputs = (x.requires_grad_(), weight.requires_grad_())
 
 
 def in_float32(x, weight):
-    return operator(x.float(), weight.float(), 1e-6)[0].double()
+    return finished.rms_norm(x.float(), weight.float(), 1e-6).double()
 
 
 for function in (finished.rms_norm, in_float32):

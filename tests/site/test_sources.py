@@ -114,11 +114,9 @@ def test_behind_each_check_stands_the_command_that_opens_the_lesson(root):
 def test_the_output_that_answers_a_prediction_is_folded_and_no_other(root):
     output = {"output_type": "stream", "name": "stdout", "text": "12"}
     asked, told = markdown("**Predict:** how many?"), markdown("Twelve.")
-    write_lesson(
-        root,
-        [code("0", output), asked, code("def f(): ..."), code("1", output), code("2", output)]
-        + [asked, told, code("3", output)],
-    )
+    before, between = code("0", output), code("def f(): ...")
+    first, second, third = (code(text, output) for text in "123")
+    write_lesson(root, [before, asked, between, first, second, asked, told, third])
     folded = [
         "".join(cell["source"])
         for cell in lesson_of(root)

@@ -107,20 +107,36 @@ MISTAKES = {
             "        ctx.mark_non_differentiable(output[1])\n": "",
         }, "wrong", "mark_non_differentiable", "rstd differentiable",
             means="They do not think of the second output; PyTorch takes it for differentiable."),
-        Mistake("no gradient for eps", {"(*backward(d_out, *ctx.saved_tensors), None)":
-            "backward(d_out, *ctx.saved_tensors)"}, "wrong",
+        Mistake("no gradient for eps", {"(*backward(d_out.contiguous(), *ctx.saved_tensors), None)":
+            "backward(d_out.contiguous(), *ctx.saved_tensors)"}, "wrong",
             "incorrect number of gradients",
             "raised RuntimeError the backward formula for returned an incorrect number",
             means="They return gradients for tensors only; every input needs one, or None."),
         Mistake("gradients in another order", {
-            "return (*backward(d_out, *ctx.saved_tensors), None)":
-            "return (None, *backward(d_out, *ctx.saved_tensors))",
+            "return (*backward(d_out.contiguous(), *ctx.saved_tensors), None)":
+            "return (None, *backward(d_out.contiguous(), *ctx.saved_tensors))",
         }, "wrong", "different than None at position 3",
             "raised RuntimeError function returned a gradient different than none at",
             means="They begin with eps; gradients are returned in the order of the inputs."),
-        Mistake("d_rstd for d_out", {"backward(d_out, *ctx": "backward(d_rstd, *ctx"}, "wrong",
+        Mistake("d_rstd for d_out", {"backward(d_out.": "backward(d_rstd."}, "wrong",
             "It raised", "raised ValueError",
             means="They take the gradient of the other output; there is one for each, in order."),
+        Mistake("the gradient as it comes", {"d_out.contiguous()": "d_out"}, "wrong",
+            "hand it d_out.contiguous()", "d_out not contiguous",
+            means="They think that a gradient lies in memory like the result; that of a sum is one "
+            "number, expanded."),
+        Mistake("x as the caller gave it", {"inputs[0].contiguous()": "inputs[0]"}, "wrong",
+            "hand it x.contiguous()", "x not contiguous",
+            means="They copy what autograd hands over, and forget what they saved themselves."),
+        Mistake("nothing left for a second time", {
+            "ctx.save_for_backward(inputs[0].contiguous(), inputs[1].contiguous(), output[1])":
+            "ctx.kept = [inputs[0].contiguous(), inputs[1].contiguous(), output[1]]",
+            "        return (*backward(d_out.contiguous(), *ctx.saved_tensors), None)\n":
+            "        both = backward(d_out.contiguous(), *ctx.kept)\n"
+            "        ctx.kept.clear()\n"
+            "        return (*both, None)\n",
+        }, "wrong", "It raised", "raised TypeError",
+            means="They free what was saved after its first use; who keeps the graph asks again."),
         Mistake("a function returned", {"    return operator": "    return forward"}, "wrong",
             "the operator itself", "no operator",
             means="They return the launcher, which PyTorch knows nothing of."),
@@ -191,9 +207,15 @@ OTHERS = {
     ],
     "register-operator": [
         Other("the inputs by name", {
-            "ctx.save_for_backward(inputs[0], inputs[1], output[1])":
+            "ctx.save_for_backward(inputs[0].contiguous(), inputs[1].contiguous(), output[1])":
             "x, weight, eps = inputs\n"
-            "        ctx.save_for_backward(x, weight, output[1])",
+            "        ctx.save_for_backward(x.contiguous(), weight.contiguous(), output[1])",
+        }),
+        Other("copied in the gradient", {
+            "inputs[0].contiguous(), inputs[1].contiguous(), output[1]":
+            "inputs[0], inputs[1], output[1]",
+            "d_out.contiguous(), *ctx.saved_tensors":
+            "*(each.contiguous() for each in (d_out, *ctx.saved_tensors))",
         }),
         Other("custom_op, a closed box", {"torch.library.triton_op(": "torch.library.custom_op("}),
     ],

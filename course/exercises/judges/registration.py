@@ -1,5 +1,6 @@
 """Judge an answer that registers an operator: in a child process, and never in the session."""
 
+import functools
 import importlib
 from collections.abc import Callable, Iterator
 
@@ -25,6 +26,8 @@ EPS = 1e-6
 TESTS = ("test_schema", "test_autograd_registration")
 """Those of opcheck's that need no compiled kernel, so that a verdict is the same in both modes."""
 
+Gradients = tuple[Tensor, Tensor]
+
 
 def _prepare() -> None:
     """Load what PyTorch would otherwise load in each trial anew."""
@@ -40,21 +43,47 @@ def try_registration(exercise_name: str, source: Source) -> Tried:
     return Tried(_judged(exercise, source.load()))
 
 
+class NotContiguousError(Exception):
+    """A launcher was handed a tensor whose rows do not lie side by side."""
+
+    def __init__(self, name: str, strides: tuple[int, ...]) -> None:
+        super().__init__(
+            f"`backward` was handed {name} with the strides {strides}, and its kernels read rows "
+            f"that lie side by side: hand it {name}.contiguous()."
+        )
+        self.name = name
+
+
+def _of_rows(backward: Callable[..., Gradients]) -> Callable[..., Gradients]:
+    """A launcher that counts on contiguous tensors as the lesson's do, and says so."""
+
+    @functools.wraps(backward)
+    def launcher(d_out: Tensor, x: Tensor, weight: Tensor, rstd: Tensor) -> Gradients:
+        for name, tensor in {"d_out": d_out, "x": x, "weight": weight, "rstd": rstd}.items():
+            if not tensor.is_contiguous():
+                raise NotContiguousError(name, tensor.stride())
+        return backward(d_out, x, weight, rstd)
+
+    return launcher
+
+
 def _judged(exercise: RegistrationExercise, answer: Callable[..., object]) -> Judged:
     """The verdict of an answer, which is called here."""
     try:
-        operator = answer(NAME, exercise.forward, exercise.backward)
+        operator = answer(NAME, exercise.forward, _of_rows(exercise.backward))
         if operator is None:
             return Judged("to do")
         for kind, text in _problems(exercise, operator):
             return wrong(kind, text)
+    except NotContiguousError as error:
+        return wrong(f"{error.name} not contiguous", str(error))
     except Exception as error:
         line, kind = _sentence(error), f"raised {type(error).__name__}"
         if isinstance(error, RuntimeError):  # PyTorch's; other words may be those of kernels/
             kind += f" {first_words(line)}"
         return wrong(kind, f"It raised {type(error).__name__}: {line}")
-    values = "The values and both gradients are PyTorch's"
-    return Judged("right", f"{values}, opcheck finds nothing, and gradcheck agrees.")
+    values = "The values and both gradients are PyTorch's, also of a sum and of a transposed x"
+    return Judged("right", f"{values}; opcheck finds nothing, and gradcheck agrees.")
 
 
 def _problems(exercise: RegistrationExercise, operator: object) -> Iterator[tuple[str, str]]:
@@ -70,7 +99,13 @@ def _problems(exercise: RegistrationExercise, operator: object) -> Iterator[tupl
     expected = exercise.reference(x, weight, EPS)
     if not torch.allclose(out, expected, atol=1e-5):
         yield "result", "Its result is not that of `forward`."
-    yield from _gradient_problems(operator(x, weight, EPS)[0], expected, x, weight, d_out)
+    turned = x.detach().T.contiguous().T.requires_grad_()
+    # As a sum of the result gives it: one number, seen as a matrix.
+    expanded = torch.ones((), device=DEVICE).expand(d_out.shape)
+    for of_x, gradient in ((x, d_out), (x, expanded), (turned, d_out)):
+        expected = exercise.reference(of_x, weight, EPS)
+        out = operator(of_x, weight, EPS)[0]
+        yield from _gradient_problems(out, expected, of_x, weight, gradient)
     if rstd.requires_grad:
         nobody = "PyTorch takes rstd for a result with a gradient, which nobody computes"
         yield "rstd differentiable", f"{nobody}: name it in ctx.mark_non_differentiable."
@@ -90,7 +125,10 @@ def _gradient_problems(
     out: Tensor, expected: Tensor, x: Tensor, weight: Tensor, d_out: Tensor
 ) -> Iterator[tuple[str, str]]:
     try:
-        ours = torch.autograd.grad(out, (x, weight), d_out, allow_unused=True)
+        for _ in range(2):  # whoever keeps the graph may ask again
+            ours = torch.autograd.grad(
+                out, (x, weight), d_out, allow_unused=True, retain_graph=True
+            )
     except RuntimeError as error:
         if "no autograd formula" not in str(error):
             raise
