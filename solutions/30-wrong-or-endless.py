@@ -328,9 +328,10 @@ check("range-that-never-shrinks", count_kernel)
 #
 # compute-sanitizer has another tool, `racecheck`. It looks for threads of one program that touch
 # the same place in shared memory with nothing between them that makes one wait for the other. In
-# Triton's own language the compiler places those waits, so you will seldom need it. In Gluon, in
-# notebook {gluon-copies}, you place them. Here is a script in Gluon that copies a block to shared
-# memory and reads it before the copy is done, without the checker and with it.
+# Triton the compiler places those waits, so you will seldom need it. In Gluon, from notebook
+# {gluon-copies} on, you start copies that run on by themselves, and to wait for these is up to you.
+# Here is a script in Gluon that copies a block to shared memory and reads it before the copy is
+# done, without the checker and with it.
 
 # %% tags=["nbval-check-output"]
 print(gpu_report("race"), gpu_report("race, checked"), sep="\n\n")

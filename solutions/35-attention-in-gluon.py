@@ -76,9 +76,9 @@ for head_dim in (64, 128, 256):
 # ## One consumer, and two
 #
 # We write attention for one head with D = 64, without a mask, and for lengths that tiles of 64
-# divide. K and V pass through one ring of four buffers, in turn: tile number `2 * i` is that of
-# the keys, `2 * i + 1` that of the values. Here are the ring's three actions, and the step of the
-# online softmax from notebook {powers-of-two}, in powers of two.
+# divide. K and V share a ring of four buffers: tile number `2 * i` is that of the keys, `2 * i + 1`
+# that of the values, so that each of the two has two buffers of its own. Here are the ring's three
+# actions, and the step of the online softmax from notebook {powers-of-two}, in powers of two.
 
 
 # %%
@@ -110,7 +110,8 @@ def online(s, m, total, scale):
 
 
 # %% [markdown]
-# The producer loads the queries once, and then K and V tile by tile. The consumer is the loop of
+# The producer loads the queries once, and then K and V tile by tile, the keys one tile ahead of the
+# values. (The next section says why.) The consumer is the loop of
 # notebook {powers-of-two}, one step after the other. K is stored by rows and needed transposed:
 # `permute` says so without moving a byte, because `wgmma` can read its operand either way. And P
 # never goes to shared memory. The accumulator's layout is nearly the one that a left operand needs,
@@ -122,9 +123,11 @@ def online(s, m, total, scale):
 def load_head(q_desc, k_desc, v_desc, q, q_full, ring, full, empty, tiles):
     mbarrier.expect(q_full, q_desc.nbytes_per_cta)
     tma.async_load(q_desc, [gl.program_id(0) * q.shape[0], 0], q_full, q)
-    for i in range(tiles):
+    fetch_tile(k_desc, 0, ring, full, empty, 0)
+    for i in range(1, tiles):
         fetch_tile(k_desc, 64 * i, ring, full, empty, 2 * i)
-        fetch_tile(v_desc, 64 * i, ring, full, empty, 2 * i + 1)
+        fetch_tile(v_desc, 64 * (i - 1), ring, full, empty, 2 * i - 1)
+    fetch_tile(v_desc, 64 * (tiles - 1), ring, full, empty, 2 * tiles - 1)
 
 
 @gluon.jit
@@ -248,6 +251,9 @@ lower(attention_kernel, *arguments, target="sm_90").resources
 # Which wait says what? Products end in the order in which they were started. So
 # `warpgroup_mma_wait(1, deps=[s])` returns the scores and leaves the newest product, the output,
 # under way. Only then may K's buffer be given back. V's is still being read.
+#
+# Keys come first in this loop, and `load_head` loads them in the same order. So the producer waits
+# for K's buffer as soon as it is empty, and overwrites it at once if you give it back too early.
 
 # %% [markdown]
 # ### Exercise {scores-ahead} · Scores ahead (core)

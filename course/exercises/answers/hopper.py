@@ -25,6 +25,10 @@ MISTAKES = {
         Mistake("two elements per thread", {FOUR: "gl.BlockedLayout([2], [32], [4], [0])"},
             "wrong", "no load of the compiled kernel moves 16 bytes", "narrow loads",
             means="They count two bytes per element; a float32 has four."),
+        Mistake("eight elements per thread", {FOUR: "gl.BlockedLayout([8], [32], [4], [0])"},
+            "wrong", "the next one's bytes begin 32 bytes further on", "lanes apart",
+            means="They think that more neighbors per thread are better still; a load moves 16 "
+            "bytes, and the lanes of one load must lie side by side."),
         Mistake("warps of another number", {FOUR: "gl.BlockedLayout([4], [32], [8], [0])"},
             "does not compile", "its warps must multiply to those that run it",
             "result has an invalid layout threadsperwarp warpspercta order",
@@ -139,6 +143,11 @@ MISTAKES = {
              OUTPUT: OUTPUT.replace("        give_back(empty, 2 * i - 1)\n", "")},
             "hazard", "An early refill", "early refill",
             means="They give both buffers back after the first wait; the output still reads V."),
+        Mistake("K given back before its wait",
+            {SCORES: "        give_back(empty, 2 * i)\n"
+             + SCORES.replace("        give_back(empty, 2 * i)\n", "")},
+            "hazard", "An early refill", "early refill",
+            means="They give K back where its product is started; it still reads K then."),
         Mistake("K never given back",
             {SCORES: SCORES.replace("        give_back(empty, 2 * i)\n", "")},
             "deadlock", "A missing arrive, a wait for the wrong phase", "arrivals",
@@ -168,6 +177,11 @@ MISTAKES = {
             "wrong", "At [0, 1]", "wrong in case 1",
             means="They take the tiles of the first query for those of all; the last one sees "
             "most."),
+        Mistake("up to the first query's next", {"gl.cdiv(sees + BLOCK_M, BLOCK_N)":
+            "gl.cdiv(sees + BLOCK_M - 1, BLOCK_N)"},
+            "wrong", "256 x 1 float32 and 257 x 1 float32", "wrong in case 6",
+            means="They take the number of the last key for the number of keys; a tile that begins "
+            "with that key is lost."),
         Mistake("below zero", {"tiles = gl.maximum(gl.cdiv(sees + BLOCK_M, BLOCK_N), 0)":
             "tiles = gl.cdiv(sees + BLOCK_M, BLOCK_N)"},
             "wrong", "256 x 1 float32 and 100 x 1 float32", "wrong in case 3",
@@ -177,7 +191,10 @@ MISTAKES = {
 
 OTHERS = {
     "layout-for-wide-loads": [
-        Other("eight elements per thread", {FOUR: "gl.BlockedLayout([8], [32], [4], [0])"}),
+        Other("by its own definition", {
+            "layout: gl.constexpr = " + FOUR:
+            "held: gl.constexpr = [16 // 4]\n"
+            "    layout: gl.constexpr = gl.BlockedLayout(held, [32], [4], [0])"}),
         Other("named parts", {FOUR: "gl.BlockedLayout(size_per_thread=[4], threads_per_warp=[32], "
             "warps_per_cta=[4], order=[0])"}),
     ],

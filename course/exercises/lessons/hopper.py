@@ -28,7 +28,15 @@ BLOCK_M, BLOCK_N = 64, 32
 
 def _wide(stages: dict[str, str]) -> Judged | None:
     if "ld.global.v4.b32" in stages["ptx"]:
-        return None
+        held = max(map(int, re.findall(r"sizePerThread = \[(\d+)\]", stages["ttgir"])))
+        if held == 4:
+            return None
+        return wrong(
+            "lanes apart",
+            "The values are right, and a load moves 16 bytes per thread. But a thread holds "
+            f"{held} neighbors, so that the next one's bytes begin {4 * held} bytes further on: a "
+            "warp touches more sectors with each load than it needs.",
+        )
     return wrong(
         "narrow loads",
         "The values are right, and no load of the compiled kernel moves 16 bytes: how many "
@@ -172,6 +180,7 @@ EXERCISES = (
         (
             _lengths(256, 256), _lengths(128, 300), _lengths(256, 100), _lengths(64, 64),
             _lengths(128, 159),  # the first query's last key ends a tile
+            _lengths(256, 257),  # the last query's last key begins one
         ),
         launch=_order,
         slips={"the shortest tiles come first": lambda q, k: _counted(q, k, longest_first=False)},
