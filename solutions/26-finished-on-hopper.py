@@ -10,15 +10,18 @@
 #
 # | section | about minutes |
 # |---|---|
+# | Read the kernel for Hopper | 35 |
 # | The launcher | 7 |
 # | Against the best | 10 |
-# | Beginning and end | 35 |
-# | **Together, an estimate** | 52 |
+# | Beginning and end | 2 |
+# | **Together, an estimate** | 54 |
 
 # %%
 from course import draw, recorded
 
 # %% [markdown]
+# ## Read the kernel for Hopper
+#
 # Now v5, from the same file. v4's descriptors had four axes, came from the launcher, and ended where
 # a head ends. v5 gives that up: it makes its descriptors itself, and reads all heads of a tensor as
 # one matrix. Why? It is to have warps with different jobs, and the compiler gives each of two

@@ -218,8 +218,8 @@ diagnose(slow_gate_kernel, (n // 1024,), flat, flat, flat, n, BLOCK_SIZE=1024, t
 # %% [markdown]
 # ### Exercise {slow-gate} · A gate (core)
 #
-# Which letter is it? Then write `gate_kernel`, which computes the same without it: `x * sigmoid(x)
-# * y` for float32 vectors of `n_elements`. The exercise launches one program for every `BLOCK_SIZE`
+# Which letter is it? Then write `gate_kernel`, which computes the same without it, for float32
+# vectors of `n_elements`: `x * sigmoid(x) * y`. The exercise launches one program for every `BLOCK_SIZE`
 # elements.
 
 # %%

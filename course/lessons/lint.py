@@ -14,6 +14,7 @@
 9. A table of minutes under `| section | about minutes |` says what course/lessons/minutes.py
    estimates, and a lesson is one sitting: at most 75 minutes without its stretch exercises.
 10. A row of a table has as many cells as the table's head: viewers drop what is beyond.
+11. Code in a sentence goes on in no line that viewers take for an item of a list.
 """
 
 import ast
@@ -90,6 +91,11 @@ def _text_problems(cell: NotebookNode) -> Iterator[str]:
     if re.search(r"</?(details|summary)\b", unfolded):
         yield f"folded text is written as {FOLDED}, each on a line of its own."
     yield from _table_problems(cell.source)
+    for paragraph in cell.source.split("\n\n"):
+        for item in re.finditer(r"\n[*+-] ", "" if "```" in paragraph else paragraph):
+            if paragraph[: item.start()].count("`") % 2:
+                line = paragraph[item.start() + 1 :].split("\n")[0]
+                yield f"code that goes on in the next line begins a list there: {line[:60]}"
 
 
 def _table_problems(text: str) -> Iterator[str]:

@@ -227,6 +227,11 @@ BROKEN = [
         "# # 05 · An example\n#\n# | a | b |\n# |---|---|\n# | 1 | 2 | | 3 | 4 |",
         "a table has 2 columns, and this row 5 cells: | 1 | 2 | | 3 | 4 |",
     ),
+    (
+        "# # 05 · An example",
+        "# # 05 · An example\n#\n# Compute `x * sigmoid(x)\n# * y` for `n` elements.",
+        "code that goes on in the next line begins a list there: * y` for `n` elements.",
+    ),
 ]
 
 
