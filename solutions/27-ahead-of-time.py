@@ -87,7 +87,7 @@ def scale_kernel(x_ptr, out_ptr, scale, n_elements, BLOCK_SIZE: tl.constexpr):
 
 # %% tags=["nbval-check-output"]
 signature, grid = "*fp32:16, *fp32:16, fp32, i32, 1024", "cdiv(n_elements, BLOCK_SIZE)"
-exported = aot.export(scale_kernel, signature, grid, name="multiply", out="aot/multiply")
+exported = aot.export(scale_kernel, signature, grid, name="multiply", out="aot/tries/multiply")
 print(*exported.headers, *exported.sources, sep="\n")
 
 # %% [markdown]
@@ -198,7 +198,7 @@ specialize(scale_kernel, x, out, 0.5, 98432, BLOCK_SIZE=1024)
 
 # %% tags=["nbval-check-output"]
 for_one = "*fp32:16, *fp32:16, fp32, i32:1, 1024"
-one = aot.export(scale_kernel, for_one, grid, name="one", out="aot/one")
+one = aot.export(scale_kernel, for_one, grid, name="one", out="aot/tries/one")
 print(one.functions[0].prototype)
 
 # %% [markdown]
@@ -297,7 +297,7 @@ check("export-signature", answer)
 # </details>
 
 # %% tags=["nbval-check-output"]
-down = aot.export(scale_kernel, signature, "n_elements / BLOCK_SIZE", name="down", out="aot/down")
+down = aot.export(scale_kernel, signature, "n_elements / BLOCK_SIZE", name="down", out="aot/tries/down")
 down_library = aot.build(down)
 print([handed(down_library, x, out, 0.5, n_elements).grid for n_elements in (2048, 1500)])
 

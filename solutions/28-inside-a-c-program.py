@@ -47,7 +47,7 @@ def scale_kernel(x_ptr, out_ptr, scale, n_elements, BLOCK_SIZE: tl.constexpr):
 
 # %% tags=["nbval-check-output"]
 signature, grid = "*fp32:16, *fp32:16, fp32, i32, 1024", "cdiv(n_elements, BLOCK_SIZE)"
-exported = aot.export(scale_kernel, signature, grid, name="multiply", out="aot/multiply")
+exported = aot.export(scale_kernel, signature, grid, name="multiply", out="aot/tries/multiply")
 print(*exported.headers, *exported.sources, sep="\n")
 
 # %%
@@ -79,8 +79,8 @@ print(torch.equal(out[:98432], x[:98432] * 0.5) if MODE.gpu else "handed to the 
 
 # %%
 signatures = ["*fp32, *fp32, fp32, i32, 1024", "*fp32:16, *fp32:16, fp32, i32:16, 1024"]
-both = aot.export(scale_kernel, signatures, grid, name="multiply", out="aot/both")
-linked = aot.link(both, out="aot/linked")
+both = aot.export(scale_kernel, signatures, grid, name="multiply", out="aot/tries/both")
+linked = aot.link(both, out="aot/tries/linked")
 text = linked.header.with_suffix(".c").read_text()
 print(text[text.index("static CUresult") : text.index("/* Loads every")])
 
@@ -114,8 +114,8 @@ print(*taken, sep="\n")
 
 # %%
 wide = "*fp32:16, *fp32:16, fp32, i32:16, 4096"
-wider = aot.export(scale_kernel, wide, grid, name="multiply", out="aot/wider")
-print(aot.link([both, wider], out="aot/all"))
+wider = aot.export(scale_kernel, wide, grid, name="multiply", out="aot/tries/wider")
+print(aot.link([both, wider], out="aot/tries/all"))
 
 # %% [markdown]
 # Here the order does matter. Had `wider` come first, every default call would go to it, and it
@@ -183,7 +183,7 @@ check("second-variant", answer)
 attention_grid = "(seqlen_q + 127) / 128, batch * nheads, 1"
 first_try = "*fp16, *fp16, *fp16, *fp16, *fp32, *fp32, fp32, " + "i32, " * 18
 first_try += "i1, i1, i1, 1, 64, 128, 128"
-first = aot.export(_fwd_kernel, first_try, attention_grid, "first", "aot/first", target="sm_90")
+first = aot.export(_fwd_kernel, first_try, attention_grid, "first", "aot/tries/first", target="sm_90")
 print(first)
 
 # %% [markdown]
@@ -217,7 +217,7 @@ print(first)
 pointers, strides = "*fp16:16, *fp16:16, *fp16:16, *fp16:16, *fp32:16, *fp32", "i32:16, " * 12
 constants, options = "i1, i1, i1, 1, 64, 128, 64", {"num_warps": 8, "num_stages": 3, "target": "sm_90"}
 second_try = f"{pointers}, fp32, i32, i32, {strides}i32, i32, i32, i32, {constants}"
-second = aot.export(_fwd_kernel, second_try, attention_grid, "second", "aot/second", **options)
+second = aot.export(_fwd_kernel, second_try, attention_grid, "second", "aot/tries/second", **options)
 print(second)
 
 # %% [markdown]
@@ -265,9 +265,10 @@ print(*fmha_linked.sources, fmha_linked.header, fmha_library, sep="\n")
 # course aot link aot/fp16/*.h -o aot/fmha_kernel_fp16
 # ```
 #
-# The application compiles `aot/*.c aot/fp16/*.c` and includes `fmha_kernel_fp16.h`. If you change
-# the signature, the hash in the names changes too. So empty the folder before you export again, or
-# the old variant is linked as well.
+# The application compiles `aot/*.c aot/fp16/*.c` and includes `fmha_kernel_fp16.h`. (What the other
+# cells have exported lies in `aot/tries`, and stays out of it.) If you change the signature, the
+# hash in the names changes too. So empty the folder before you export again, or the old variant is
+# linked as well.
 
 # %% [markdown]
 # This is the call from C++. It is long, because a C function takes what Python would read from the
@@ -295,15 +296,26 @@ print(*fmha_linked.sources, fmha_linked.header, fmha_library, sep="\n")
 #
 # A `cudaStream_t` serves as a `CUstream` (0 is the default one), and a pointer on the GPU becomes a
 # `CUdeviceptr` by a cast. The calling thread must have a **context**, the driver's record of what
-# this process owns on one GPU. PyTorch makes one, and so does CUDA's runtime: `cudaSetDevice(0)` is
-# enough. The function returns as soon as the launch is in the stream, so its `CUresult` speaks of
+# this process owns on one GPU. PyTorch makes one, and so does CUDA's runtime with
+# `cudaSetDevice(0)`. Without either, three calls of the driver do it:
+#
+# ```cpp
+# CUdevice device;
+# CUcontext context;
+# must(cuInit(0)), must(cuDeviceGet(&device, 0));
+# must(cuDevicePrimaryCtxRetain(&context, device)), must(cuCtxSetCurrent(context));
+# ```
+#
+# Here `must` is a function of yours that looks at the `CUresult` and ends the program, with the
+# sentence that `cuGetErrorString` gives, where it is not `CUDA_SUCCESS`. Hand it what the launch
+# returns as well. The function returns as soon as the launch is in the stream, so its `CUresult` speaks of
 # the launch alone. What goes wrong while the kernel runs is reported later, by
 # `cudaStreamSynchronize` for example. The first call loads the machine code. If you would rather
 # choose the moment, say before a server answers, call `load_fmha_d64_fp16()`.
 #
 # Building it takes a C and a C++ compiler and no CUDA toolkit, since `cuda.h` comes with Triton.
-# The header declares its functions `extern "C"`. `-lcuda` is the driver's library, and comes with
-# the driver.
+# The header declares its functions `extern "C"`. `-lcuda` is the driver's library. The driver brings
+# it as `libcuda.so.1`; where the linker does not find a `libcuda.so`, write `-l:libcuda.so.1`.
 #
 # ```bash
 # INCLUDE=$(python -c "import triton; print(triton.__path__[0] + '/backends/nvidia/include')")
@@ -375,7 +387,7 @@ v4 = "*fp16:16, tensordesc<fp16[1, 1, 64, 64]>, tensordesc<fp16[1, 1, 64, 64]>, 
 v5 = "*fp16:16, *fp16:16, *fp16:16, *fp16:16, *fp32, fp32, i32, i32, i32, i32:16"
 for kernel, each in ((flash_attention_kernel_v4, v4), (v5_kernel, v5)):
     try:
-        aot.export(kernel, each, "1", "attention", "aot/attention", num_stages=2, target="sm_90")
+        aot.export(kernel, each, "1", "attention", "aot/tries/attention", num_stages=2, target="sm_90")
     except CourseError as error:
         print(error)
 

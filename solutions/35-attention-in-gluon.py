@@ -112,8 +112,9 @@ def online(s, m, total, scale):
 # %% [markdown]
 # The producer loads the queries once, and then K and V tile by tile, the keys one tile ahead of the
 # values. (The next section says why.) The consumer is the loop of
-# notebook {powers-of-two}, one step after the other. K is stored by rows and needed transposed:
-# `permute` says so without moving a byte, because `wgmma` can read its operand either way. And P
+# notebook {powers-of-two}, one step after the other. The scores need K transposed, and
+# `permute` says so without moving a byte: a matrix by rows, read as its transpose, is how `wgmma`
+# takes a second operand anyway. (V it has to turn round, which it can for types of 16 bits.) And P
 # never goes to shared memory. The accumulator's layout is nearly the one that a left operand needs,
 # so `convert_layout` has little to do.
 
