@@ -20,7 +20,8 @@
 # | **Together, an estimate** | 73 |
 
 # %%
-from course import DEVICE, attention_timeline, check, draw, hint, lower, on_hopper, simulate
+from course import DEVICE, attention_timeline, check, draw, hint, lower, on_hopper, recorded
+from course import simulate
 import torch
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
@@ -217,9 +218,8 @@ for consumers in (1, 2):
 on_hopper(attention_kernel, (2,), *arguments)
 
 # %% [markdown]
-# Count what the second consumer saves. Per tile of keys a program reads 2 * 8,192 = 16,384 bytes of
-# K and V. With one consumer they serve 64 queries, 256 bytes for each; with two they serve 128, and
-# each costs 128 bytes.
+# Count what the second consumer saves. Per tile of keys a program reads 16,384 bytes of K and V.
+# They serve 64 queries with one consumer, and 128 with two: 256 or 128 bytes for each.
 #
 # The division has to fit into the registers. The producer is one warp, and Gluon fills its group up
 # to four: 12 warps in all, with 168 registers per thread when the program starts. `setmaxnreg` then
@@ -229,12 +229,22 @@ on_hopper(attention_kernel, (2,), *arguments)
 lower(attention_kernel, *arguments, target="sm_90").resources
 
 # %% [markdown]
-# **On other GPUs.** It is `wgmma` that needs sm_90. The division of a tile among groups of warps
-# that share K and V is older: on sm_80 the warps of a program do it too, all in step.
+# **On other GPUs.** It is `wgmma` that needs sm_90. On sm_80 the warps of a program share K and V
+# as well, all in step.
 
 # %% [markdown]
 # ## The next scores before this output
 #
+# What is each step worth? The course's kernel was recorded on an H200 after each, here at D = 128
+# with 2,048 queries and keys.
+
+# %% tags=["nbval-check-output"]
+speeds = recorded("flash_attention_hopper_128")
+cudnn = speeds.at("torch, cuDNN", 2048).ms
+for step in ("one consumer", "two consumers"):
+    print(f"{step}: {cudnn / speeds.at(step, 2048).ms:.2f} of cuDNN's speed")
+
+# %% [markdown]
 # Two consumers are two chances: while one is at its powers the other may multiply. Nobody sees to
 # it, though, and within each of them everything still waits for the step before. Look at the loop:
 # which two products do not need each other? The scores of tile i, and the output of tile i - 1. So
@@ -323,7 +333,11 @@ check("scores-ahead", attention_kernel)
 # Why is `acc` rescaled after its product and not before? Because `alpha` belongs to the new scores,
 # and the product under way belongs to the old ones. The terms that it adds are rescaled with all
 # that were there before.
-#
+
+# %% tags=["nbval-check-output"]
+print(f"{cudnn / speeds.at('scores a tile ahead', 2048).ms:.2f} of cuDNN's speed")
+
+# %% [markdown]
 # **On other GPUs.** A product that is left running needs `wgmma`, or `tcgen05` on sm_100. On sm_80,
 # sm_89 and sm_120 the compiler can only mix the instructions of the two products with those of the
 # softmax.
@@ -409,7 +423,11 @@ display(draw.timeline(timeline.of("scores a tile ahead"), between=(0, 31_000)))
 # The course's kernel takes one more step, `consumers take turns`: a consumer may start its products
 # only after the other one has started its own, and a barrier for each consumer says so. It is
 # FlashAttention-3's answer to two consumers that go in step.
-#
+
+# %% tags=["nbval-check-output"]
+print(f"{cudnn / speeds.at('consumers take turns', 2048).ms:.2f} of cuDNN's speed")
+
+# %% [markdown]
 # **On other GPUs.** The picture is an H200's. Proton's scopes work in any Gluon kernel, so on your
 # own GPU you can see your own warps; on one of compute capability 9.0,
 # `python -m tools.record attention_timeline` in a checkout of the course records them anew for this
@@ -434,7 +452,12 @@ display(draw.timeline(timeline.of("the next Q early")))
 # %% [markdown]
 # Between the last product of the first tile and the first product of the second lie about 6,400
 # cycles in the first picture, and 1,400 in the second.
-#
+
+# %% tags=["nbval-check-output"]
+for step in ("persistent", "the next Q early"):
+    print(f"{step}: {cudnn / speeds.at(step, 2048).ms:.2f} of cuDNN's speed")
+
+# %% [markdown]
 # Under a causal mask, tiles differ in length: the first queries see few keys, the last see all.
 # Which should come first? If the longest ones come last, a few programs work long after the others
 # have ended. So the longest come first, and the short ones fill the gaps.

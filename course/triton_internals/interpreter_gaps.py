@@ -20,7 +20,6 @@ from .conditions import NAMES, Conditions
 from .errors import CannotInterpretError
 from .libdevice import elementwise
 from .patching import patched
-from .remembered_types import types_remembered
 
 language = triton.language
 _MISSING = object()
@@ -44,6 +43,7 @@ def gaps_filled() -> Iterator[None]:
         yield  # within another
         return
     from . import float8  # only where kernels run
+    from .remembered_types import types_remembered
 
     libraries = _libdevice_functions()
     taken_over = _TakenOverNames(libraries)
