@@ -237,18 +237,25 @@ for wait in (True, False):
 # cores can read. No other thread takes part, so none of them can wait for a group of its own
 # copies. How do they learn that the tile has come?
 #
-# By an **mbarrier**, a counter in shared memory. It goes through **phases**, which are numbered 0,
-# 1, 0, 1 and so on. A phase ends when two things are complete:
+# By an **mbarrier**, a counter in shared memory. It goes through **phases**, one after another. A
+# phase ends when two things are complete:
 #
 # - as many **arrivals** have come as it was initialized for (`mbarrier.arrive` is one for all warps
 #   that run it: they meet, and one thread arrives), and
 # - all the bytes have come that were announced with `mbarrier.expect`. (To announce is itself one
 #   arrival.)
 #
-# `mbarrier.wait(barrier, phase)` goes on as soon as the phase of that number has ended. With a
-# barrier that is new, the phase 0 is under way, and the one before it, a phase 1, counts as ended.
-# (It knows only the last phase that ended. In a ring that will do, since nobody gets a round
-# ahead.)
+# Of its phases it keeps one bit, their parity: is the one under way number 0 or number 1?
+# `mbarrier.wait(barrier, phase)` asks whether `phase` is *not* the one under way, and waits until
+# that is so. Step through two copies into the same buffer.
+
+# %%
+draw.slide(lambda until: draw.mbarrier(until), until=[1, 2, 3, 4, 5, 6])
+
+# %% [markdown]
+# A new barrier is in phase 0. So a wait for 0 waits for the first copy, and a wait for 1 goes on at
+# once, as if a phase before the first one had ended. And whoever waits for 0 when the second copy
+# has come waits for a third. In a ring, where nobody gets a round ahead, one bit is enough.
 #
 # The next kernel doubles a tile of 64 x 64 that way, and copies it out by TMA as well. The copy
 # engine does not see what threads have just written to shared memory, nor a barrier that they have

@@ -361,7 +361,7 @@ print(f"{cudnn / speeds.at('scores a tile ahead', 2048).ms:.2f} of cuDNN's speed
 
 # %%
 timeline = attention_timeline()
-display(draw.timeline(timeline.of("one consumer")))
+display(draw.timeline(timeline.of("one consumer"), between=(0, 34_000)))
 print(timeline.of("one consumer"))
 
 # %% [markdown]
@@ -393,10 +393,11 @@ for step in ("one consumer", "two consumers", "scores a tile ahead"):
 
 # %% [markdown]
 # Two consumers might have taken turns by chance. They do not: four fifths of their softmax runs
-# while nobody multiplies. The picture shows why.
+# while nobody multiplies. The picture shows why. (It is longer than the first one because the
+# program does twice as many queries.)
 
 # %%
-display(draw.timeline(timeline.of("two consumers")))
+display(draw.timeline(timeline.of("two consumers"), between=(0, 34_000)))
 
 # %% [markdown]
 # They go nearly in step. From the second tile on, consumer 1 starts each product about 500 cycles
@@ -408,7 +409,7 @@ display(draw.timeline(timeline.of("two consumers")))
 # With the scores a tile ahead nobody needs the luck.
 
 # %%
-display(draw.timeline(timeline.of("scores a tile ahead"), between=(0, 31_000)))
+display(draw.timeline(timeline.of("scores a tile ahead"), between=(0, 34_000)))
 
 # %% [markdown]
 # (The yellow slivers are scopes around nothing, since nobody takes turns in this step. So you see
@@ -446,8 +447,8 @@ print(f"{cudnn / speeds.at('consumers take turns', 2048).ms:.2f} of cuDNN's spee
 # the same two tiles, and room for two tiles of Q. Look for the gap between the products.
 
 # %%
-display(draw.timeline(timeline.of("consumers take turns")))
-display(draw.timeline(timeline.of("the next Q early")))
+display(draw.timeline(timeline.of("consumers take turns"), between=(0, 62_000)))
+display(draw.timeline(timeline.of("the next Q early"), between=(0, 62_000)))
 
 # %% [markdown]
 # Between the last product of the first tile and the first product of the second lie about 6,400

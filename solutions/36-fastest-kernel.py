@@ -359,7 +359,7 @@ draw.speeds(recorded("flash_attention_hopper_128"), steps, relative_to="torch, c
 # %% [markdown]
 # One consumer, which waits for everything by itself, is slower than `tl`. A second one makes it
 # about a third faster. With turns the kernel passes `tl` from 1,024 keys on, and from 2,048 on it is
-# between 0.95 and 1.02 of cuDNN. The persistent program passes cuDNN at every length, and gains
+# between 0.96 and 1.02 of cuDNN. The persistent program passes cuDNN at every length, and gains
 # most on short sequences: there the start and the end of a tile of queries are a large part of the
 # time.
 #

@@ -29,6 +29,7 @@ _MODULES = {
     "ladder": "course.draw.ladder_plot",
     "layout": "course.lowering.layout_view",
     "machine": "course.draw.machine_page",
+    "mbarrier": "course.draw.barrier_steps",
     "online": "course.draw.vector_sketches",
     "order": "course.draw.tile_sketches",
     "pipeline": "course.lowering.pipeline_view",

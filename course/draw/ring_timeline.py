@@ -68,7 +68,8 @@ def ring(tiles: int = 6, slots: int = 2, until: int | None = None) -> Picture:
     end = steps[-1].freed
     now = end if until is None or until >= tiles else steps[until - 1].freed
     rows = ["producer", *(f"buffer {slot}" for slot in range(slots)), "consumer"]
-    lanes = Lanes(dict(zip(rows, rows, strict=True)), end, SIDE, 0.46)
+    slowest = tiles_in_time(tiles, 1)[-1].freed  # one scale, whatever the number of buffers
+    lanes = Lanes(dict(zip(rows, rows, strict=True)), slowest, SIDE, 0.46)
 
     def bar(row: str, start: float, stop: float, color: str, text: str) -> None:
         stop = min(stop, now)

@@ -44,7 +44,8 @@ def timeline(
 
     launch: one of `attention_timeline()`, such as `attention_timeline().of("two consumers")`.
     warps: "groups" shows the first warp of each warp group, since its four go nearly in step;
-        "all" shows every warp. between: the cycles to show, by default all.
+        "all" shows every warp. between: the cycles to show, by default all; they may go on beyond
+        the launch's end, so that two pictures have one scale.
     Programs that follow one another share a row.
     White is what has no name, such as the arithmetic of a loop, or a warp that has ended.
     Raises CourseError for other words, and where no cycles lie between the two.
@@ -56,9 +57,10 @@ def timeline(
     if warps not in ("groups", "all"):
         raise CourseError(f'draw.timeline shows warps="groups" or warps="all", not {warps!r}.')
     first, last = between or (0, launch.cycles)
-    if not 0 <= first < last <= launch.cycles:
+    if not 0 <= first < min(last, launch.cycles):
         raise CourseError(
-            f"draw.timeline takes two numbers of cycles from 0 to {launch.cycles:,}, not {between}."
+            "draw.timeline takes two numbers of cycles, of which the first is the smaller one, and "
+            f"below {launch.cycles:,}; not {between}."
         )
     rows = _rows(launch, warps == "all")
     axes = new_axes(9, ROW * (len(rows) + 1) + ABOVE_AND_BELOW)

@@ -68,6 +68,14 @@ def test_a_ring_of_another_size_is_refused(wrong):
         draw.ring(**wrong)
 
 
+def test_a_ring_of_more_buffers_is_drawn_to_the_same_scale(drawn_figure):
+    shown = []
+    for slots in (1, 3):
+        draw.ring(tiles=6, slots=slots)
+        shown.append(drawn_figure().axes[0].get_xlim())
+    assert shown[0] == shown[1]
+
+
 @pytest.mark.parametrize("slots", [1, 2, 3, 4])
 def test_every_label_stays_in_its_bar(slots, drawn_figure):
     draw.ring(tiles=6, slots=slots)

@@ -94,10 +94,15 @@ def test_the_picture_is_the_same_each_time_and_its_text_says_the_shares():
     assert image.size[0] == 2 * picture.width == 1800 and len(picture.png) < 60_000
 
 
-@pytest.mark.parametrize("between", [(-1, 5), (5, 5), (0, 701)])
+@pytest.mark.parametrize("between", [(-1, 5), (5, 5), (700, 800)])
 def test_cycles_that_were_not_recorded_are_refused(between):
-    with pytest.raises(CourseError, match="from 0 to 700"):
+    with pytest.raises(CourseError, match="the smaller one, and below 700"):
         draw.timeline(launch(0), between=between)
+
+
+def test_a_shorter_launch_can_be_drawn_to_the_scale_of_a_longer_one(drawn_figure):
+    draw.timeline(launch(0), between=(0, 1400))
+    assert drawn_figure().axes[0].get_xlim() == (0, 1400)
 
 
 def test_other_words_for_the_rows_are_refused():
