@@ -24,11 +24,9 @@
 # | One slow kernel | 10 |
 # | Fix one yourself | 30 |
 # | What a profiler adds | 10 |
-# | Settings last | 1 |
-# | More slow kernels | 6 |
-# | Beginning and end | 15 |
-# | **Together, an estimate** | 75 |
-# | Stretch exercises, for those with time left | 70 |
+# | Beginning and end | 10 |
+# | **Together, an estimate** | 63 |
+# | Stretch exercises, for those with time left | 10 |
 
 # %% [markdown]
 # **Two questions from earlier notebooks.** Answer them before you unfold the answers.
@@ -56,7 +54,7 @@
 # </details>
 
 # %%
-from course import DEVICE, check, cost, diagnose, draw, hint, kernel_metrics, step_profile
+from course import DEVICE, check, diagnose, hint, kernel_metrics, step_profile
 import torch
 import triton
 import triton.language as tl
@@ -149,11 +147,13 @@ big = torch.empty(n_rows, n_cols, device="meta")
 diagnose(columns_kernel, (n_cols,), big, big, n_rows, n_cols, BLOCK_ROWS=1024, target="H200")
 
 # %% [markdown]
-# Each finding has its number, its line, the reason, and a change to try. Read the gains with care:
-# each is what *this* change alone would gain. Fixing the store helps most, and the load seems to
-# matter little, but only because the L2 cache takes several times as long for a scattered store as
-# for a scattered load, and the store would still hold up everything. You would fix both, and here
-# one change does: let the program take 32 columns side by side, with the last index of the block
+# Each finding has its number, its line, the reason, and a change to try. Read the gains with care. A
+# **gain** is what *this* change alone would bring, and the part of the GPU that takes longest sets
+# the time. Fix the load alone, and the scattered store still takes its time, since the L2 cache is
+# several times slower at scattered stores than at scattered loads: hence 1.2. Fix the store alone,
+# and the load is what is left: hence 5.5. So gains do not multiply, and the second one grows once
+# the first is had. Here one change does both: let the program take 32 columns side by side, with
+# the last index of the block
 # along the row.
 
 
@@ -446,296 +446,26 @@ metrics = kernel_metrics()
 metrics
 
 # %% [markdown]
-# Look at memory, L2 cache and multiprocessors: near 80 % or more, that part of the GPU is what the
-# kernel waits for. ("Warps there" is no such part.) In the second column memory and L2 are busy,
-# but look at what with: more sectors go to spills than to the matrix. `diagnose` had counted these
-# 18,776,064 too: it expected 174 us, and the kernel took 203. From the third kernel it expected 32
-# us, and that took 51. On a GPU `diagnose` measures, and says so where the estimate explains less
-# than 70 % of the time.
+# Look at memory, L2 cache and multiprocessors first. Where one of them is near 80 % or more, that
+# part of the GPU is what the kernel waits for. The row below them is no such part: it is the
+# **occupancy**, the warps that a multiprocessor has at work, of those that it has room for.
+#
+# In the first column it is the L2 cache: see the answer above.
+#
+# In the second column memory and L2 are busy, but look at what with: more sectors go to spills than
+# to the matrix. `diagnose` had counted these 18,776,064 too. It expected 174 us, and the kernel
+# took 203. From the third kernel it expected 32 us, and that took 51. On a GPU `diagnose` measures,
+# and says so where the estimate explains less than 70 % of the time.
 #
 # The third column is the interesting one. It is seven times as fast as the first, no rule finds a
-# cause, and still no part of the GPU is above 66 %. Then look at the last of the five: 12 % of the
-# warps that could be there are there. With 214 registers per thread (`lower` counts them) and 256
+# cause, and still no part of the GPU is above 66 %. Then look at the occupancy, the last of the
+# five: 12 %. With 214 registers per thread (`lower` counts them) and 256
 # threads, a multiprocessor holds a single program, and while that one waits for its column sums
-# nothing else is done. Low percentages everywhere and few warps: that is what *waiting* looks like.
+# nothing else is done. Low percentages everywhere and a low occupancy: that is what *waiting* looks like.
 # The change to try is a narrower tile, so that two or three programs share a multiprocessor. There
-# is room: a copy moves 4.2 TB/s, and the last row says 2.6.
-#
-# The roofline shows the first and the third kernel. It says "bound by memory" of the first, because
-# it counts the bytes that were asked for. Only `diagnose` and the counters see the sectors around
-# them. Both do the same operations for the same bytes, so one stands straight above the other. (The
-# cell takes a while.)
-
-# %%
-whole = (big, big, n_rows, n_cols)
-slow = cost(columns_kernel, (n_cols,), *whole, BLOCK_ROWS=1024, target="H200")
-fast = cost(tiles_kernel, (n_cols // 32,), *whole, **sizes, num_warps=8, target="H200")
-draw.roofline(metrics.timed({"a column": slow, "32, 8 warps": fast}))
-
-# %% [markdown]
-# ## Settings last
-#
-# When no cause is left, settings are what remains: block sizes, `num_warps`, `num_stages`. Notebook
-# {rows-of-any-width} showed how `@triton.autotune` tries them. Five things decide whether it helps.
-#
-# - *Few configurations.* Each costs a compilation once, and an eighth of a second of launches for
-#   every new value of the key. Start from the one that you would choose by counting, and vary one
-#   thing at a time around it: half and twice the block, 4 and 8 warps, 2 to 4 stages.
-# - *Nothing that cannot run.* Throw out what spills or does not fit into shared memory with
-#   `prune_configs_by`. `lower` tells you both without a GPU.
-# - *The whole key.* The tuner measures at the first call with a new key, and uses the result for
-#   every later call with the same one. The key must name all that decides which setting is best:
-#   the sizes that make the loop longer, and those that make the grid larger. Rounding a size up to
-#   a power of two before it goes into the key keeps the number of trials small.
-# - *Honest input.* It measures with the tensors of that first call. Lengths that are all zero,
-#   or a mask that lets nothing through, tune the kernel for doing nothing.
-# - *One winner, by chance.* Two settings within a few percent change places from run to run. A
-#   process that tunes at each start may then run at another speed each time. Write the winner into
-#   the launcher, as the course's kernels do, or keep the choice on disk with `cache_results=True`.
-
-# %% [markdown]
-# ### Exercise {well-tuned-and-slow} · Well tuned and slow (stretch)
-#
-# A kernel takes one row per program and is tuned with `key=["n_cols"]`. A server warms up with a
-# request of 8 rows, and then it gets requests of 65,536 rows of the same width. They
-# take longer than in the author's benchmark, which starts with 65,536 rows. Why?
-#
-# - **a** It tunes again for each request.
-# - **b** It uses what was best for 8 rows.
-# - **c** It uses a choice from disk, which was made on another machine.
-# - **d** It has compiled a kernel for 8 rows, which is not as good for more.
-
-# %%
-# exercise well-tuned-and-slow
-reason = None
-# about 1 line from here
-reason = "b"
-# to here
-
-# %%
-check("well-tuned-and-slow", reason)
-
-# %% [markdown]
-# <details>
-# <summary>Hint 1</summary>
-#
-# When does the tuner measure? Of rows and columns, which is in its key?
-#
-# </details>
-
-# %% [markdown]
-# ## More slow kernels
-#
-# Three more, for practice. Call `diagnose` yourself; the shapes stand in each exercise.
-#
-# The first takes the mean of each row of a float16 matrix in which the rows have different lengths.
-# In memory they all have the same `stride`, a multiple of 16, and what lies behind a row's end is
-# padding: numbers that mean nothing.
-
-
-# %%
-@triton.jit
-def slow_means_kernel(x_ptr, lengths_ptr, out_ptr, stride, BLOCK_SIZE: tl.constexpr):
-    row = tl.program_id(axis=0)
-    length = tl.load(lengths_ptr + row)
-    cols = tl.arange(0, BLOCK_SIZE)
-    x = tl.load(x_ptr + row * stride + cols, mask=cols < length, other=0.0).to(tl.float32)
-    tl.store(out_ptr + row, tl.sum(x, axis=0) / length)
-
-
-padded = torch.empty(4096, 4096, device="meta", dtype=torch.float16)
-lengths = torch.full((4096,), 4000, dtype=torch.int32, device=DEVICE)
-means = torch.empty(4096, device="meta")
-
-# %% [markdown]
-# ### Exercise {uneven-rows} · Rows of different lengths (stretch)
-#
-# The launch is `slow_means_kernel[(4096,)](padded, lengths, means, 4096, BLOCK_SIZE=4096)`. Which
-# letter is it? Then write `means_kernel` without it. Every row of `stride` numbers may be read.
-
-# %%
-# exercise uneven-rows
-cause = None
-# about 1 line from here
-cause = "b"
-# to here
-
-
-@triton.jit
-def means_kernel(x_ptr, lengths_ptr, out_ptr, stride, BLOCK_SIZE: tl.constexpr):
-    row = tl.program_id(axis=0)
-    length = tl.load(lengths_ptr + row)
-    cols = tl.arange(0, BLOCK_SIZE)
-    # about 3 lines from here
-    x = tl.load(x_ptr + row * stride + cols, mask=cols < stride, other=0.0).to(tl.float32)
-    x = tl.where(cols < length, x, 0.0)
-    tl.store(out_ptr + row, tl.sum(x, axis=0) / length)
-    # to here
-
-
-answer = cause, means_kernel
-
-# %%
-check("uneven-rows", answer)
-
-# %% [markdown]
-# <details>
-# <summary>Hint 1</summary>
-#
-# A wide load takes all of its elements or none. What does the compiler know of a length that comes
-# from memory, and what of `stride`?
-#
-# </details>
-#
-# <details>
-# <summary>Hint 2</summary>
-#
-# The padding may be read, as long as it does not end up in the sum. `tl.where` chooses between
-# values that are loaded already.
-#
-# </details>
-
-# %% [markdown]
-# The next one is a product again, with tensor cores this time.
-
-
-# %%
-@triton.jit
-def slow_walk_kernel(a_ptr, b_ptr, c_ptr, N, K, BLOCK: tl.constexpr):
-    rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
-    cols = tl.program_id(axis=1) * BLOCK + tl.arange(0, BLOCK)
-    ks = tl.arange(0, BLOCK)
-    acc = tl.zeros([BLOCK, BLOCK], tl.float32)
-    while tl.min(ks, axis=0) < K:
-        a = tl.load(a_ptr + rows[:, None] * K + ks[None, :])
-        b = tl.load(b_ptr + ks[:, None] * N + cols[None, :])
-        acc = tl.dot(a, b, acc)
-        ks += BLOCK
-    tl.store(c_ptr + rows[:, None] * N + cols[None, :], acc)
-
-
-# %% [markdown]
-# ### Exercise {walk-along-k} · A walk along K (stretch)
-#
-# The launch is `slow_walk_kernel[(16, 16)](a, b, c, 1024, 256, BLOCK=64)`, with `a`, `b` and `c`
-# from above. Which letter is it? Then write `walk_kernel` without it, for `M`, `N` and `K` that are
-# multiples of 64.
-
-# %%
-# exercise walk-along-k
-cause = None
-# about 1 line from here
-cause = "e"
-# to here
-
-
-@triton.jit
-def walk_kernel(a_ptr, b_ptr, c_ptr, N, K, BLOCK: tl.constexpr):
-    rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
-    cols = tl.program_id(axis=1) * BLOCK + tl.arange(0, BLOCK)
-    ks = tl.arange(0, BLOCK)
-    acc = tl.zeros([BLOCK, BLOCK], tl.float32)
-    # about 4 lines from here
-    for start in range(0, K, BLOCK):
-        a = tl.load(a_ptr + rows[:, None] * K + (start + ks)[None, :])
-        b = tl.load(b_ptr + (start + ks)[:, None] * N + cols[None, :])
-        acc = tl.dot(a, b, acc)
-    # to here
-    tl.store(c_ptr + rows[:, None] * N + cols[None, :], acc)
-
-
-answer = cause, walk_kernel
-
-# %%
-check("walk-along-k", answer)
-
-# %% [markdown]
-# <details>
-# <summary>Hint 1</summary>
-#
-# To load the tiles of the next iterations ahead, the compiler must know that there will be any.
-#
-# </details>
-#
-# <details>
-# <summary>Hint 2</summary>
-#
-# How many iterations are there? Write it as a `for` loop over a range.
-#
-# </details>
-
-# %% [markdown]
-# And a dot product of two long vectors.
-
-
-# %%
-@triton.jit
-def slow_dot_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
-    total = tl.zeros([BLOCK_SIZE], tl.float32)
-    for start in range(0, n_elements, BLOCK_SIZE):
-        offsets = start + tl.arange(0, BLOCK_SIZE)
-        mask = offsets < n_elements
-        x = tl.load(x_ptr + offsets, mask=mask, other=0.0)
-        y = tl.load(y_ptr + offsets, mask=mask, other=0.0)
-        total += x * y
-    tl.store(out_ptr, tl.sum(total, axis=0))
-
-
-# %% [markdown]
-# ### Exercise {long-sum} · A long sum (stretch)
-#
-# The launch is `slow_dot_kernel[(1,)](flat, flat, flat, n, BLOCK_SIZE=1024)`, with `n` = 2^20.
-# Which letter is it, of the two that `diagnose` finds? Then write the kernel and the launcher
-# `dot(x, y)` without it, for contiguous float32 vectors of any length. It returns a vector of one
-# element.
-
-# %%
-# exercise long-sum
-cause = None
-# about 1 line from here
-cause = "a"
-# to here
-
-
-@triton.jit
-def dot_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
-    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
-    # about 4 lines from here
-    mask = offsets < n_elements
-    x = tl.load(x_ptr + offsets, mask=mask, other=0.0)
-    y = tl.load(y_ptr + offsets, mask=mask, other=0.0)
-    tl.atomic_add(out_ptr, tl.sum(x * y, axis=0))
-    # to here
-
-
-def dot(x, y):
-    # about 2 lines from here
-    out = torch.zeros(1, device=x.device)
-    dot_kernel[(triton.cdiv(len(x), 4096),)](x, y, out, len(x), BLOCK_SIZE=4096)
-    # to here
-    return out
-
-
-answer = cause, dot
-
-# %%
-check("long-sum", answer)
-
-# %% [markdown]
-# <details>
-# <summary>Hint 1</summary>
-#
-# How many multiprocessors can take part in this launch?
-#
-# </details>
-#
-# <details>
-# <summary>Hint 2</summary>
-#
-# Cut the vectors into blocks, one for each program. Notebook {an-operator} added parts of many
-# programs to one number.
-#
-# </details>
+# is room: a copy moves 4.2 TB/s, and the last row says 2.6. (The estimates of `cost` and `diagnose`
+# go by the data sheet's 4.8 TB/s, which no kernel reaches. So a kernel at the copy's speed takes an
+# eighth longer than they say.)
 
 # %% [markdown]
 # ## On your own
@@ -747,7 +477,7 @@ check("long-sum", answer)
 #
 # ## What you can do now
 #
-# You have an order in which to ask why a kernel is slow, and a tool that asks for you. You know
+# You have an order in which to ask why a kernel is slow, and a tool that asks the same questions. You know
 # which numbers of a profiler to read first. Ask yourself:
 #
 # 1. `diagnose` lists two causes, with gains of about 5.5 and 1.2 times. You fix the second one
@@ -760,34 +490,12 @@ check("long-sum", answer)
 # way round: once the first is fixed, the second may gain far more than 1.2 times.
 #
 # </details>
-#
-# 2. Why does "too few programs" stand before everything about memory?
-#
-# <details>
-# <summary>Answer</summary>
-#
-# It is about the whole GPU, and the others about what one program does. Where most multiprocessors
-# stand idle, better loads in the few that work change little. It is also the cheapest to see: the
-# grid says it.
-#
-# </details>
-#
-# 3. `diagnose` finds no cause, and the kernel takes three times as long as estimated. What do you
-#    know?
-#
-# <details>
-# <summary>Answer</summary>
-#
-# That none of the causes that it knows explains the time. Something it has no rule for takes it:
-# profile the kernel before you change anything.
-#
-# </details>
 
 # %% [markdown]
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
 # [solutions/29-when-it-is-slow.py](../solutions/29-when-it-is-slow.py) has all answers.
 #
-# **Next:** [30, when it is wrong, or never ends](30-wrong-or-endless.ipynb).
+# **Next:** [30, four slow kernels](30-four-slow-kernels.ipynb).
 #
 # ## Further reading
 #

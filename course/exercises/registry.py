@@ -47,7 +47,8 @@ NAMES = {
     "when_it_is_slow": (
         "slow-gate", "slow-product", "twice-as-fast", "well-tuned-and-slow",
         "rows-that-are-not-there", "how-many-errors", "range-that-never-shrinks", "uneven-rows",
-        "walk-along-k", "long-sum",
+        "walk-along-k", "long-sum", "long-cosines", "crowded-counters", "digits-nobody-asked-for",
+        "documents-in-pieces", "compiler-or-you",
     ),
     "own_operation": (
         "rms-norm-forward", "gradient-of-x", "gradient-of-weight", "register-operator",

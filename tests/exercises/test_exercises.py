@@ -32,6 +32,10 @@ PRELUDE = (
 )
 
 
+HELPERS = "@gluon.jit", "@triton.jit\ndef add_step("
+"""How cells begin whose functions the exercises behind them may use."""
+
+
 def cells():
     """For each exercise its solved cell, and the name that its check is given.
 
@@ -44,7 +48,7 @@ def cells():
             if match := EXERCISE.match(cell.source.split("\n")[0]):
                 answer = re.fullmatch(r'check\("[a-z0-9-]+", (\w+)\)', after.source)[1]
                 by_exercise[match[1]] = given + cell.source, answer
-            elif cell.cell_type == "code" and cell.source.startswith("@gluon.jit"):
+            elif cell.cell_type == "code" and cell.source.startswith(HELPERS):
                 given += f"{cell.source}\n\n\n"
     return by_exercise
 

@@ -29,6 +29,7 @@ from . import (
     attention_timeline,
     gpu_reports,
     kernel_metrics,
+    sanitizers,
     sectors,
     step_profile,
 )
@@ -43,6 +44,7 @@ OBSERVED: dict[str, Callable[[], Recorded]] = {
     "ncu": kernel_metrics.measure,
     "profile": step_profile.measure,
     "reports": gpu_reports.measure,
+    "sanitizers": sanitizers.measure,
 }
 """Name -> what measures it. What a machine cannot measure is said, and stays as it was."""
 GPU = "gpu"

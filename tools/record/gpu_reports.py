@@ -27,6 +27,9 @@ class Case:
     environ: dict[str, str] = field(default_factory=dict)
     tool: tuple[str, ...] = ()
     most_s: float = MOST_S
+    script: Path = SCRIPT
+    module: tuple[str, ...] = ()
+    """Arguments of Python's before the script: a module that runs it."""
 
 
 CHECKER = ("compute-sanitizer", "--report-api-errors", "no", "--show-backtrace", "device")
@@ -58,29 +61,31 @@ def measure() -> Reports:
     """
     require_gpu()
     reports = {
-        name: _report(case)
+        name: report(case)
         for name, case in CASES.items()
         if not case.tool or shutil.which(case.tool[0])
     }
     return Reports(machine=this_machine(), reports=reports)
 
 
-def _report(case: Case) -> Report:
+def report(case: Case) -> Report:
+    """What a program says, and how it ends."""
     watched = [*(f"{name}={value}" for name, value in case.environ.items()), *case.tool]
-    ended = run_command(["env", *watched, sys.executable, str(SCRIPT), case.program], case.most_s)
+    command = [sys.executable, *case.module, str(case.script), case.program]
+    ended = run_command(["env", *watched, *command], case.most_s)
     return Report(
-        command=" ".join([*watched, "python", SCRIPT.name]),
-        said=shortened(ended.stdout + ended.stderr),
+        command=" ".join([*watched, "python", *case.module, case.script.name]),
+        said=shortened(ended.stdout + ended.stderr, case.script),
         ended=ended.sentence("it"),
     )
 
 
-def shortened(text: str) -> str:
+def shortened(text: str, script: Path = SCRIPT) -> str:
     """What was said, without paths of this machine, and no more than a reader looks at."""
     # How it ended is said by itself, in a clause, in place of a traceback.
     said, _, _ = text.partition("Traceback (most recent call last):")
     lines = [
-        ADDRESS.sub("0x…", line.replace(str(SCRIPT), SCRIPT.name)).rstrip()[:MOST_COLUMNS]
+        ADDRESS.sub("0x…", line.replace(str(script), script.name)).rstrip()[:MOST_COLUMNS]
         for line in said.splitlines()
         if line.strip("= ")
     ]

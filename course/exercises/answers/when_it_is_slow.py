@@ -4,16 +4,12 @@ from . import Mistake, Other
 
 FOR_LOOP = """\
     for start in range(0, K, BLOCK):
-        a = tl.load(a_ptr + rows[:, None] * K + (start + ks)[None, :])
-        b = tl.load(b_ptr + (start + ks)[:, None] * N + cols[None, :])
-        acc = tl.dot(a, b, acc)
+        acc = add_step(acc, a_ptr, b_ptr, rows, cols, start + ks, N, K)
 """
 WHILE_LOOP = """\
     start = 0
     while start < K:
-        a = tl.load(a_ptr + rows[:, None] * K + (start + ks)[None, :])
-        b = tl.load(b_ptr + (start + ks)[:, None] * N + cols[None, :])
-        acc = tl.dot(a, b, acc)
+        acc = add_step(acc, a_ptr, b_ptr, rows, cols, start + ks, N, K)
         start += BLOCK
 """
 
@@ -115,6 +111,16 @@ MISTAKES = {
             "wrong", "At [", "wrong in case 1",
             means="They set both ends in each iteration, and one of them should stay."),
     ],
+    "compiler-or-you": [
+        Mistake("rounding", "a", "wrong", "add up in another order", "a",
+            means="They expect the same bits of any order of a sum."),
+        Mistake("a race that a setting shows", "b", "wrong", "A race is the kernel's", "b",
+            means="They blame what they changed last; the race was there before."),
+        Mistake("TF32", "c", "wrong", "unless you say otherwise", "c",
+            means="They forget what a tl.dot of float32 is on tensor cores."),
+        Mistake("now and then", "e", "wrong", "until shown otherwise", "e",
+            means="They take what they cannot repeat for a mistake of the machine."),
+    ],
     "uneven-rows": [
         Mistake("wasted sectors", {'cause = "b"': 'cause = "c"'}, "wrong", "load neighbors",
             "cause c",
@@ -144,6 +150,25 @@ MISTAKES = {
             "wrong", "comes out if it is divided by the stride", "slip 2",
             means="They take the length of the memory for the length of the row."),
     ],
+    "long-cosines": [
+        Mistake("sectors", {'cause = "d"': 'cause = "c"'}, "wrong", "The lanes of a warp load neighbors",
+            "cause c",
+            means="They take every slow load for a scattered one; these lanes load neighbors."),
+        Mistake("the sum of y's squares left out", {"        yy += y * y\n": ""},
+            "wrong", "comes out if", "slip 1",
+            means="They write the sum for one row and forget the other one."),
+        Mistake("the last tile alone", {"xy += x * y": "xy = x * y"},
+            "wrong", "At [", "wrong in case 1",
+            means="They compute with the tile that is there; what is behind it is forgotten."),
+        Mistake("rows of their own, whole", {
+            "    for start in range(0, n_cols, BLOCK_SIZE):\n"
+            "        cols = start + tl.arange(0, BLOCK_SIZE)\n":
+            "    xx = tl.zeros([32 * BLOCK_SIZE], tl.float32)\n    xy, yy = xx, xx\n"
+            "    for start in range(0, n_cols, 32 * BLOCK_SIZE):\n"
+            "        cols = start + tl.arange(0, 32 * BLOCK_SIZE)\n",
+        }, "wrong", "the cause is still there", "still spills",
+            means="They write the loop, and take a whole row in each of its iterations."),
+    ],
     "walk-along-k": [
         Mistake("few programs", {'cause = "e"': 'cause = "a"'}, "wrong", "more than 132", "cause a",
             means="They think of large grids only; 256 programs keep 132 multiprocessors busy."),
@@ -155,7 +180,7 @@ MISTAKES = {
             "in range(0, K, BLOCK)": "in tl.range(0, K, BLOCK, num_stages=1)",
         }, "wrong", "the cause is still there", "still pipelining",
             means="They write a for loop and ask for a pipeline of one stage, which is none."),
-        Mistake("the first tiles again and again", {"(start + ks)": "(0 * start + ks)"},
+        Mistake("the first tiles again and again", {"start + ks,": "0 * start + ks,"},
             "wrong", "At [0, 0]", "wrong in case 2",
             means="They rewrite the loop and forget that the addresses must move with it."),
     ],
@@ -177,6 +202,62 @@ MISTAKES = {
         Mistake("PyTorch sums", {"    return out": "    return (x * y).sum().reshape(1)"},
             "wrong", "computes with PyTorch", "PyTorch computes mul, sum",
             means="They let PyTorch do the work that the kernel is for."),
+    ],
+    "crowded-counters": [
+        Mistake("too few programs", {'cause = "g"': 'cause = "a"'}, "wrong", "more than 132", "cause a",
+            means="They blame the grid before they look at what the programs do to one another."),
+        Mistake("relaxed, and as often", {
+            "    counts = tl.histogram(x, BINS, mask=mask)\n": "",
+            "tl.atomic_add(counts_ptr + tl.arange(0, BINS), counts, sem":
+            "tl.atomic_add(counts_ptr + x, 1, mask=mask, sem",
+        }, "wrong", "makes 1,024 updates", "many updates",
+            means="They follow the first advice alone: each update is cheaper, and there are as many."),
+        Mistake("what the mask leaves out counted", {", mask=mask)\n    tl.atomic": ")\n    tl.atomic"},
+            "wrong", "At [0]", "wrong in case 1",
+            means="They forget the mask of the histogram; the lanes that were not loaded hold 0."),
+        Mistake("stored", {"tl.atomic_add(counts_ptr + tl.arange(0, BINS), counts, sem=\"relaxed\")":
+            "tl.store(counts_ptr + tl.arange(0, BINS), counts)"},
+            "race", "different values", "race stores in case 1",
+            means="They add up in the program and forget that there are other programs."),
+    ],
+    "digits-nobody-asked-for": [
+        Mistake("spills", {'cause = "h"': 'cause = "d"'}, "wrong", "no spilled bytes", "cause d",
+            means="They think of the registers that float64 takes; it would fit."),
+        Mistake("a mean in float64", {"tl.sum(x, axis=0) / n_cols\n    # to":
+            "tl.sum(x.to(tl.float64), axis=0) / n_cols\n    # to"},
+            "wrong", "the cause is still there", "still float64",
+            means="They keep the digits where they were thought to matter, and one number of float64 "
+            "makes the whole block float64 again."),
+        Mistake("nothing subtracted", {"mean = tl.sum(x, axis=0) / n_cols": "mean = 0.0"},
+            "wrong", "comes out if nothing is subtracted", "slip 1",
+            means="They take out too much; the mean belongs to the formula."),
+        Mistake("a mean over the lanes", {"tl.sum(x, axis=0) / n_cols\n    # to":
+            "tl.sum(x, axis=0) / BLOCK_SIZE\n    # to"},
+            "wrong", "At [", "wrong in case 1",
+            means="They divide by the lanes of the block, of which some have no element."),
+    ],
+    "documents-in-pieces": [
+        Mistake("narrow loads", {'cause = "i"': 'cause = "b"'}, "wrong", "gains nothing by itself",
+            "cause b",
+            means="They take a finding that is true and gains nothing."),
+        Mistake("stored", {"tl.atomic_add(out_ptr + document, tl.sum(total, axis=0), sem=\"relaxed\")":
+            "tl.store(out_ptr + document, tl.sum(total, axis=0))"},
+            "race", "different values", "race stores in case 1",
+            means="They forget that several programs have a part of one sum now."),
+        Mistake("past the end of a document", {"end = tl.minimum(end, begin + PIECE)":
+            "end = begin + PIECE"},
+            "reads outside", "outside x_ptr", "reads outside x_ptr 1000 in case 1",
+            means="They cut whole pieces; the last one of a document is shorter."),
+        Mistake("the whole document in each piece", {
+            "    begin += tl.program_id(axis=1) * PIECE\n    end = tl.minimum(end, begin + PIECE)\n":
+            "    piece = tl.program_id(axis=1)\n"},
+            "wrong", "At [", "wrong in case 1",
+            means="They start more programs and let each do all of the work."),
+        Mistake("one program for all pieces", {
+            "    begin += tl.program_id(axis=1) * PIECE\n    end = tl.minimum(end, begin + PIECE)\n":
+            "    begin = tl.where(tl.program_id(axis=1) == 0, begin, end)\n"},
+            "wrong", "the cause is still there", "still uneven programs",
+            means="They keep the sum right by letting the first piece be the document."),
     ],
     "twice-as-fast": [
         Mistake("the kernel's own gain", 50, "wrong", "what the kernel gains", "slip 1",
@@ -238,6 +319,7 @@ OTHERS = {
         }),
         Other("the middle from below", {"(low + high) // 2": "low + (high - low) // 2"}),
     ],
+    "compiler-or-you": [Other("a capital", "D"), Other("with a dot", "d.")],
     "uneven-rows": [
         Other("a mask by whole groups of 16", {
             "mask=cols < stride": "mask=cols // 16 < tl.cdiv(length, 16)",
@@ -246,18 +328,49 @@ OTHERS = {
             "    x = tl.where(cols < length, x, 0.0)\n": "    x = x * (cols < length)\n",
         }),
     ],
+    "long-cosines": [
+        Other("as the reference has it", {
+            "xy, axis=0) / tl.sqrt(tl.sum(xx, axis=0) * tl.sum(yy, axis=0))":
+            "xy, axis=0) / tl.sqrt(tl.sum(xx, axis=0)) / tl.sqrt(tl.sum(yy, axis=0))",
+        }),
+        Other("numbers, and no blocks", {
+            "xx += x * x": "xx += tl.sum(x * x, axis=0) / BLOCK_SIZE",
+            "xy += x * y": "xy += tl.sum(x * y, axis=0) / BLOCK_SIZE",
+            "yy += y * y": "yy += tl.sum(y * y, axis=0) / BLOCK_SIZE",
+        }),
+    ],
     "walk-along-k": [
         Other("a pipeline of its own", {
             "in range(0, K, BLOCK)": "in tl.range(0, K, BLOCK, num_stages=4)",
         }),
         Other("numbered iterations", {
             "in range(0, K, BLOCK)": "in range(0, tl.cdiv(K, BLOCK))",
-            "(start + ks)": "(start * BLOCK + ks)",
+            "start + ks,": "start * BLOCK + ks,",
         }),
     ],
     "long-sum": [
         Other("larger blocks", {"4096": "8192"}),
         Other("blocks of 1,024", {"4096": "1024"}),
+    ],
+    "crowded-counters": [
+        Other("with fences", {', sem="relaxed")': ")"}),
+        Other("compared level by level", {
+            "    counts = tl.histogram(x, BINS, mask=mask)\n":
+            "    levels = tl.arange(0, BINS)\n"
+            "    found = (x[:, None] == levels[None, :]) & mask[:, None]\n"
+            "    counts = tl.sum(found.to(tl.int32), axis=0)\n",
+        }),
+    ],
+    "digits-nobody-asked-for": [
+        Other("said twice", {"other=0.0)\n    mean": "other=0.0).to(tl.float32)\n    mean"}),
+        Other("multiplied by the reciprocal", {"mean = tl.sum(x, axis=0) / n_cols":
+            "mean = tl.sum(x, axis=0) * (1.0 / n_cols)"}),
+    ],
+    "documents-in-pieces": [
+        Other("under names of their own", {
+            "    begin += tl.program_id(axis=1) * PIECE\n":
+            "    piece = tl.program_id(axis=1)\n    begin = begin + piece * PIECE\n"}),
+        Other("with fences", {', sem="relaxed")': ")"}),
     ],
     "twice-as-fast": [Other("rounded", 4.9), Other("more digits", 4.91)],
     "how-many-errors": [Other("a float", 124.0), Other("from a remainder", 128 - 900 % 128)],

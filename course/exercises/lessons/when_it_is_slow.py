@@ -14,6 +14,7 @@ from course.exercises.kinds import (
     NumberExercise,
     cause,
 )
+from course.exercises.result import Judged, wrong
 from course.type_names import Kernel
 from course.verifying.inputs import Case, Input
 
@@ -61,6 +62,92 @@ def _product(kernel: Kernel, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     c = torch.empty(a.shape[0], b.shape[1], device=a.device)
     kernel[(a.shape[0] // 64, b.shape[1] // 64)](a, b, c, b.shape[1], a.shape[1], BLOCK=64)
     return c
+
+
+def _cosine(kernel: Kernel, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    out = torch.empty(len(x), device=x.device)
+    kernel[(len(x),)](x, y, out, x.shape[1], BLOCK_SIZE=64)
+    return out
+
+
+def _cosines(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return (x * y).sum(1) / (x.square().sum(1) * y.square().sum(1)).sqrt()
+
+
+def _histogram(kernel: Kernel, x: torch.Tensor) -> torch.Tensor:
+    counts = torch.zeros(16, dtype=torch.int32, device=x.device)
+    grid = (triton.cdiv(len(x), 128),)
+    kernel[grid](_levels(x), counts, len(x), BINS=16, BLOCK_SIZE=128)
+    return counts.to(x.dtype)
+
+
+def _levels(x: torch.Tensor) -> torch.Tensor:
+    """A gray level for each number, some of them rare."""
+    return (x.abs() * 8).clamp(max=15).to(torch.int32)
+
+
+def _counts(x: torch.Tensor) -> torch.Tensor:
+    return torch.bincount(_levels(x).long(), minlength=16).to(x.dtype)
+
+
+def _adds_up_first(kernel: Kernel) -> Judged | None:
+    """What is wrong with a histogram whose programs update a counter more than once each."""
+    from course.tracing.api import cost  # it loads the compiler's side
+
+    programs, size = 16, 1024
+    args = (torch.arange(programs * size) % 16).to(torch.int32), torch.zeros(16, dtype=torch.int32)
+    sizes = {"BINS": 16, "BLOCK_SIZE": size}
+    counted = cost(kernel, (programs,), *args, programs * size, **sizes, target="H200")
+    updates = sum(each.bytes for each in counted.accesses if each.kind == "update") // 4
+    if updates <= 16 * programs:
+        return None
+    each = updates // programs
+    text = f"a program of {size:,} pixels makes {each:,} updates: add up first, and update once."
+    return wrong("many updates", text)
+
+
+def _normed(x: torch.Tensor) -> torch.Tensor:
+    apart = x - x.mean(dim=1, keepdim=True)
+    return apart / (apart.square().mean(dim=1, keepdim=True) + 1e-5).sqrt()
+
+
+def _norm(kernel: Kernel, x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    kernel[(len(x),)](x, out, x.shape[1], BLOCK_SIZE=triton.next_power_of_2(x.shape[1]))
+    return out
+
+
+PIECE = 64
+"""Numbers of a piece of exercise documents-in-pieces, as its cases have it."""
+
+
+def _begins(x: torch.Tensor) -> torch.Tensor:
+    """Where documents begin, and the end: a short one, an empty one, one that ends with a piece,
+    and a long one."""
+    n = len(x)
+    begins = [0, min(3, n), min(3, n), min(3 + 2 * PIECE, n), n]
+    return torch.tensor(begins, dtype=torch.int32, device=x.device)
+
+
+def _documents(kernel: Kernel, x: torch.Tensor) -> torch.Tensor:
+    begins = _begins(x)
+    out = torch.zeros(len(begins) - 1, device=x.device)
+    pieces = triton.cdiv(int(begins.diff().max()), PIECE)
+    kernel[(len(out), pieces)](x, begins, out, PIECE=PIECE, BLOCK_SIZE=32)
+    return out
+
+
+def _document_sums(x: torch.Tensor) -> torch.Tensor:
+    begins = _begins(x).tolist()
+    pairs = zip(begins, begins[1:], strict=False)
+    return torch.stack([x[begin:end].sum() for begin, end in pairs])
+
+
+def _uneven_documents() -> tuple[torch.Tensor, ...]:
+    lengths = torch.full((257,), 2000)
+    lengths[0], lengths[77], lengths[200] = 0, 500_000, 500_000
+    begins = lengths.cumsum(0).to(torch.int32)
+    return _meta(int(begins[-1])), begins, _meta(256)
 
 
 def _means_of_rows(x: torch.Tensor) -> torch.Tensor:
@@ -238,6 +325,19 @@ EXERCISES = (
             1024: "These are all lanes; 900 of them read what is there.",
         },
     ),
+    ChoiceExercise(
+        "compiler-or-you",
+        right="d",
+        why={
+            "a": "More warps add up in another order, and float additions round. Under fpsan the bits "
+            "would agree.",
+            "b": "A race is the kernel's. The pipeline only moves the read, so that it shows.",
+            "c": "A tl.dot of float32 is TF32 unless you say otherwise, and CPU mode rounds nothing.",
+            "d": "No race, no undefined lane, and no rounding: under fpsan both would give the same "
+            "bits if they computed the same formula. Reduce it to one file, and report it.",
+            "e": "What changes from run to run with the same input is a race, until shown otherwise.",
+        },
+    ),
     KernelExercise(
         "range-that-never-shrinks",
         parameters=("edges_ptr", "x_ptr", "out_ptr", "n_edges"),
@@ -286,6 +386,35 @@ EXERCISES = (
     ),
     DiagnosisExercise(
         cause=cause(
+            "long-cosines",
+            right="d",
+            a="There is a program for each of 2,048 pairs.",
+            b="The loads are wide: `n_cols` and the addresses are divisible by 16.",
+            c="The lanes of a warp load neighbors: `cost` counts no more sectors than it must.",
+            d="Two rows of 32,768 numbers are 512 numbers for each of 128 threads, and a thread has "
+            "255 registers at most.",
+            e=ONE_BY_ONE,
+            f=NO_DOT,
+        ),
+        mended=KernelExercise(
+            "long-cosines",
+            parameters=("x_ptr", "y_ptr", "out_ptr", "n_cols", "BLOCK_SIZE"),
+            reference=_cosines,
+            cases=tuple(
+                Case((Input((rows, columns)), Input((rows, columns))), seed=rows + columns)
+                for rows, columns in ((3, 100), (2, 64), (4, 1), (2, 2500))
+            ),
+            launch=_cosine,
+            absolute=1e-5,
+            slips={"the squares of y are left out": lambda x, y: _cosines(x, y) * float("inf")},
+        ),
+        counted=CauseGone(
+            ("spills",), (64,), lambda: (_meta(64, 32768), _meta(64, 32768), _meta(64), 32768),
+            {"BLOCK_SIZE": 1024},
+        ),
+    ),
+    DiagnosisExercise(
+        cause=cause(
             "walk-along-k",
             right="e",
             a="16 x 16 = 256 programs are more than 132.",
@@ -319,6 +448,82 @@ EXERCISES = (
             block=None,
             absolute=5e-3,  # sums cancel
             least_programs=lambda x, y: min(MULTIPROCESSORS, len(x) // 8192),
+        ),
+    ),
+    DiagnosisExercise(
+        cause=cause(
+            "crowded-counters",
+            right="g",
+            a="1,024 programs are more than 132.",
+            b="The loads are wide: 2^22 and the addresses are divisible by 16.",
+            c="Neighbors load neighbors. Which counters they update depends on the image, and all 16 "
+            "lie in two sectors.",
+            g="262,144 updates of each counter go through one place of the L2 cache, one after the "
+            "other.",
+            h="`lower` finds no f64 in its PTX.",
+            i="There is no loop in it: every program has as much to do.",
+        ),
+        mended=KernelExercise(
+            "crowded-counters",
+            parameters=("x_ptr", "counts_ptr", "n_elements", "BINS", "BLOCK_SIZE"),
+            reference=_counts,
+            cases=tuple(Case((Input((n,)),), seed=n) for n in (1000, 128, 1, 640)),
+            launch=_histogram,
+        ),
+        counted=_adds_up_first,
+    ),
+    DiagnosisExercise(
+        cause=cause(
+            "digits-nobody-asked-for",
+            right="h",
+            a="There is a program for each of 8,192 rows.",
+            c="The lanes of a warp load neighbors: `cost` counts no more sectors than it must.",
+            d="`lower` reports no spilled bytes.",
+            g="There is no atomic in it.",
+            h="The first line makes a block of float64, and so is all that is computed from it.",
+            i="There is no loop in it: every program has as much to do.",
+        ),
+        mended=KernelExercise(
+            "digits-nobody-asked-for",
+            parameters=("x_ptr", "out_ptr", "n_cols", "BLOCK_SIZE"),
+            reference=_normed,
+            cases=tuple(
+                Case((Input((rows, columns)),), seed=rows + columns)
+                for rows, columns in ((4, 100), (3, 64), (2, 781))
+            ),
+            launch=_norm,
+            absolute=1e-5,
+            slips={"nothing is subtracted": lambda x: x / (x.square().mean(1, True) + 1e-5).sqrt()},
+        ),
+        counted=CauseGone(
+            ("float64",), (64,), lambda: (_meta(64, 4096), _meta(64, 4096), 4096),
+            {"BLOCK_SIZE": 4096},
+        ),
+    ),
+    DiagnosisExercise(
+        cause=cause(
+            "documents-in-pieces",
+            right="i",
+            a="1,024 programs are more than 132, and each has something to do.",
+            b="The loads are narrow, since the compiler knows nothing of where documents begin. That "
+            "gains nothing by itself: two programs run long after the others have ended.",
+            e="The loop does wait for its loads. A pipeline would make 489 iterations shorter, and two "
+            "multiprocessors would still work alone.",
+            g="There is no atomic in it.",
+            h="`lower` finds no f64 in its PTX.",
+            i="Two programs run the loop 489 times, and the others twice.",
+        ),
+        mended=KernelExercise(
+            "documents-in-pieces",
+            parameters=("x_ptr", "begins_ptr", "out_ptr", "PIECE", "BLOCK_SIZE"),
+            reference=_document_sums,
+            cases=tuple(Case((Input((n,)),), seed=n) for n in (1000, 333, 5)),
+            launch=_documents,
+            absolute=1e-4,
+        ),
+        counted=CauseGone(
+            ("uneven programs",), (256, 62), _uneven_documents,
+            {"PIECE": 8192, "BLOCK_SIZE": 1024},
         ),
     ),
 )  # fmt: skip

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 33 · Gluon: layouts, copies, a ring of buffers
+# # 35 · Gluon: layouts, copies, a ring of buffers
 #
 # The attention kernel of notebook {finished-on-hopper} is close to the best one and does not reach it:
 # within a group of warps the dot, the powers and the next dot wait for one another, and `tl` has no
@@ -446,9 +446,9 @@ check("phase-of-a-round", sum_kernel)
 
 # %% [markdown]
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
-# [solutions/33-gluon-copies.py](../solutions/33-gluon-copies.py) has all answers.
+# [solutions/35-gluon-copies.py](../solutions/35-gluon-copies.py) has all answers.
 #
-# **Next:** [34, gluon: partitions, and tensor cores on request](34-gluon-partitions.ipynb).
+# **Next:** [36, gluon: partitions, and tensor cores on request](36-gluon-partitions.ipynb).
 #
 # ## Further reading
 #

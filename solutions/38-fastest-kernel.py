@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 36 · The fastest kernel of the course
+# # 38 · The fastest kernel of the course
 #
 # This is the kernel that `flash_attention` runs on an H100 or H200. You know all of its parts.
 #
@@ -481,4 +481,4 @@ for (name, n), share in shares.items():
 
 # %% [markdown]
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
-# [solutions/36-fastest-kernel.py](../solutions/36-fastest-kernel.py) has all answers.
+# [solutions/38-fastest-kernel.py](../solutions/38-fastest-kernel.py) has all answers.

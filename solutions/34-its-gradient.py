@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 32 · Its gradient, and an operator
+# # 34 · Its gradient, and an operator
 #
 # What is left is what a model needs to train with your operation: the gradient of its weight, an
 # operator, and a fair comparison.
@@ -457,6 +457,6 @@ check("fused-cross-entropy", cross_entropy_kernel)
 
 # %% [markdown]
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
-# [solutions/32-its-gradient.py](../solutions/32-its-gradient.py) has all answers.
+# [solutions/34-its-gradient.py](../solutions/34-its-gradient.py) has all answers.
 #
-# **Next:** [33, gluon: layouts, copies, a ring of buffers](33-gluon-copies.ipynb).
+# **Next:** [35, gluon: layouts, copies, a ring of buffers](35-gluon-copies.ipynb).

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 35 · Attention in Gluon
+# # 37 · Attention in Gluon
 #
 # You have copies, barriers, partitions and products. Here they become attention, step by step, and each
 # step lets something run that had to wait before.
@@ -557,6 +557,6 @@ check("order-of-tiles", order_kernel)
 
 # %% [markdown]
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
-# [solutions/35-attention-in-gluon.py](../solutions/35-attention-in-gluon.py) has all answers.
+# [solutions/37-attention-in-gluon.py](../solutions/37-attention-in-gluon.py) has all answers.
 #
-# **Next:** [36, the fastest kernel of the course](36-fastest-kernel.ipynb).
+# **Next:** [38, the fastest kernel of the course](38-fastest-kernel.ipynb).

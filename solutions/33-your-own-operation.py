@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 31 · An operation of your own
+# # 33 · An operation of your own
 #
 # Here you take one operation all the way, as you would one of your own: from a few lines of PyTorch to
 # an operator that a model trains with. It is RMSNorm, which large language models apply twice in each
@@ -356,6 +356,6 @@ check("gradient-of-x", rms_norm_dx_kernel)
 
 # %% [markdown]
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
-# [solutions/31-your-own-operation.py](../solutions/31-your-own-operation.py) has all answers.
+# [solutions/33-your-own-operation.py](../solutions/33-your-own-operation.py) has all answers.
 #
-# **Next:** [32, its gradient, and an operator](32-its-gradient.ipynb).
+# **Next:** [34, its gradient, and an operator](34-its-gradient.ipynb).

@@ -1,11 +1,12 @@
 # %% [markdown]
-# # 30 · When it is wrong, or never ends
+# # 32 · When it is wrong, or never ends
 #
 # A kernel that is right in every test you wrote is wrong on the GPU. Or it never comes back. There are
 # tools that name the line, and you need to have seen their reports once.
 #
 # **By the end you can** find an access outside a tensor, a failed assertion and a loop without end on a
-# GPU, and say what your session can still do after each.
+# GPU, say what your session can still do after each, choose among Triton's sanitizers, and tell your
+# own mistake from one of the compiler's.
 #
 # **You need** notebook {nothing-complains}.
 #
@@ -13,12 +14,16 @@
 # |---|---|
 # | Wrong on the GPU | 25 |
 # | It never comes back | 4 |
-# | Beginning and end | 3 |
-# | **Together, an estimate** | 32 |
+# | Sanitizers that Triton brings | 10 |
+# | Is it the compiler? | 15 |
+# | Beginning and end | 4 |
+# | **Together, an estimate** | 58 |
 # | Stretch exercises, for those with time left | 20 |
 
 # %%
 from course import DEVICE, CourseError, apart, check, cost, gpu_report, hint, lower
+import os
+import re
 import torch
 import triton
 import triton.language as tl
@@ -324,6 +329,171 @@ check("range-that-never-shrinks", count_kernel)
 # </details>
 
 # %% [markdown]
+# ## Sanitizers that Triton brings
+#
+# compute-sanitizer looks at machine code, and knows nothing of tiles, barriers and programs. Triton can
+# do better, since its compiler knows what each access is for: it puts checks of its own into your
+# kernel. The environment chooses them when the kernel is compiled:
+#
+# ```sh
+# TRITON_INSTRUMENTATION_MODE=consan python script.py
+# ```
+#
+# | mode | stands for | finds |
+# |---|---|---|
+# | `consan` | concurrency | shared memory that is touched while a copy or a product still uses it, misused barriers, deadlocks |
+# | `gsan` | global memory | an element that two programs touch, one of them by a store, with nothing that orders the two |
+# | `iisan` | illegal instructions | descriptors made in a kernel whose address or strides are no multiples of 16 bytes |
+# | `fpsan` | floating point | nothing by itself: it makes results comparable to the bit |
+#
+# The first three are assertions, and speak as the one that you saw above: the line, the program, the
+# thread, and a message. Which messages? They stand in the compiled kernel, so you can read them without
+# a GPU. Here is a kernel that moves a tile by descriptors of its own.
+
+
+# %%
+@triton.jit
+def move_kernel(x_ptr, out_ptr, n, stride):
+    x_desc = tl.make_tensor_descriptor(x_ptr, [n, n], [stride, 1], [16, 16])
+    out_desc = tl.make_tensor_descriptor(out_ptr, [n, n], [stride, 1], [16, 16])
+    out_desc.store([0, 0], x_desc.load([0, 16]))
+
+
+def messages(mode):
+    os.environ["TRITON_INSTRUMENTATION_MODE"] = mode
+    x = torch.empty(10_000, device="meta")
+    lowered = lower(move_kernel, x, x, 100, 100, target="sm_90")
+    del os.environ["TRITON_INSTRUMENTATION_MODE"]
+    print(f"{mode}: {lowered.ptx.count(chr(10)):,} lines of PTX")
+    print(*sorted(set(re.findall(r'assertMessage\w* = .*?c"(.*?)\\00', lowered.llir))), "", sep="\n")
+
+
+# %% [markdown]
+# **Predict:** which of the two modes adds more to this kernel: the one that follows every access to
+# shared memory, or the one that looks at the descriptors?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# `consan`, by far. It keeps a record of every buffer and barrier, and asks it at each access. `iisan`
+# asks two questions when a descriptor is made. So expect a kernel under `consan` to be many times
+# slower, and use small sizes.
+#
+# </details>
+
+# %% tags=["nbval-check-output"]
+messages("iisan")
+messages("consan")
+
+# %% [markdown]
+# Read the list of `consan` as a list of what can go wrong between warps: buffers that are read or
+# written too early, a fence that is missing, a barrier that gets too many arrivals or is used before it
+# is initialized, a wait without end. Where you do not write barriers yourself, the compiler does, and
+# its mistakes are found in the same way. In Gluon, from notebook {gluon-copies} on, they are yours.
+#
+# `gsan` needs memory of its own beside each tensor, so it runs the whole script:
+#
+# ```sh
+# python -m triton.tools.gsan script.py
+# ```
+#
+# Its messages are "Read after write race detected", and the same for a write after a read and after a
+# write. `verify` and `check` find such races in CPU mode for what they run. `gsan` finds them in a
+# whole program, in kernels that the interpreter cannot run, and where programs wait for one another by
+# atomics: it knows which of them order what. It remembers a sample of the readers, so one clean run is
+# no proof.
+#
+# And `fpsan`? It computes with whole numbers in place of floats, by rules in which `(a + b) + c` and
+# `a + (b + c)` are equal to the last bit. The numbers mean nothing. But two kernels that compute the
+# same formula, in whatever order, give the same ones. So let both run under it, compare with
+# `torch.equal`, and you know whether a difference was rounding or a mistake. (It keeps sums, products
+# and `exp`. It knows nothing of `sqrt(x) * sqrt(x) = x`, of NaN or of rounding.)
+#
+# ## Is it the compiler?
+#
+# The kernel is right with one block size and wrong with another. You have read it three times. Surely
+# that is the compiler? Here is one: the largest number of a row.
+
+
+# %%
+@triton.jit
+def largest_kernel(x_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
+    largest = -float("inf")
+    for start in range(0, n, BLOCK_SIZE):
+        offsets = start + tl.arange(0, BLOCK_SIZE)
+        x = tl.load(x_ptr + offsets, mask=offsets < n, other=0.0)
+        largest = tl.maximum(largest, tl.max(x, axis=0))
+    tl.store(out_ptr, largest)
+
+
+# %% tags=["nbval-check-output"]
+x, out = -1.0 - torch.arange(96.0, device=DEVICE), torch.empty(1, device=DEVICE)
+for settings in ({"BLOCK_SIZE": 32}, {"BLOCK_SIZE": 64}, {"BLOCK_SIZE": 32, "num_warps": 8}):
+    largest_kernel[(1,)](x, out, 96, **settings)
+    print(settings, "largest:", out.item(), "and not" if out.item() != x.max() else "and", x.max().item())
+
+# %% [markdown]
+# Settings decide which of the kernel's own mistakes can be seen. 32 divides 96, and 64 does not, so
+# only there are lanes masked, and 0 is larger than every number of this row. So before you blame
+# anybody else, let what changed tell you where to look:
+#
+# | wrong with | look first at |
+# |---|---|
+# | one block size | masks and `other`, a block that reaches into the next row, sums of 32 bits |
+# | more warps | atomics and their order; a combine function of your own that is not associative |
+# | more stages | memory that another program writes meanwhile; addresses that a loop changes |
+# | one kind of GPU | TF32 in a `tl.dot`, a promise that does not hold |
+# | one run of two, same settings | a race |
+#
+# If none of these is it, narrow it down, a step at a time, and write each result down:
+#
+# 1. Run `verify`, in CPU mode too: races, masked lanes, promises and accesses outside are found there.
+# 2. Take the smallest input that still fails, and vary one setting at a time.
+# 3. Is it only rounding? Run the right and the wrong setting under `fpsan` and compare the bits.
+# 4. Ask who: `num_stages=1` leaves the pipeline out, and `DISABLE_PTXAS_OPT=1` in the environment makes
+#    NVIDIA's assembler translate without optimizing. If that alone mends it, the assembler is the
+#    suspect; `lower` shows what it was given.
+# 5. Halve the kernel: store what is known after half of its lines, compare that, and go on in the half
+#    that is wrong. Then throw away every line that does not matter.
+#
+# What is left is a report: one file, that anybody can run, with the kernel, inputs from a fixed seed,
+# the right setting and the wrong one, what comes out of each and what should. Name the GPU, the driver
+# and the versions (`.venv/bin/course doctor` prints them). It goes to
+# [Triton's issues](https://github.com/triton-lang/triton/issues), where one search first may save
+# your evening. And try the newest Triton: the mistake may be mended there.
+
+# %% [markdown]
+# ### Exercise {compiler-or-you} · The compiler, or you? (core)
+#
+# Which of these speaks for a mistake of the compiler's?
+#
+# - **a** With 4 and with 8 warps a sum of a million numbers differs in its last digits.
+# - **b** With 3 stages it is wrong and with 1 it is right; `verify` says that one program reads what
+#   another one writes.
+# - **c** A product of float32 matrices is off by 0.1 % on an H200, and right in CPU mode.
+# - **d** With 3 stages it is wrong and with 1 it is right; `verify` finds nothing, and under `fpsan`
+#   the bits of both differ.
+# - **e** It is wrong once in ten runs, with the same settings and the same input.
+
+# %%
+# exercise compiler-or-you
+letter = None
+# about 1 line from here
+letter = "d"
+# to here
+
+# %%
+check("compiler-or-you", letter)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# Which of them can you explain by the kernel alone? The order of a sum, TF32 and a race are yours.
+#
+# </details>
+
+# %% [markdown]
 # ## In practice
 #
 # compute-sanitizer has another tool, `racecheck`. It looks for threads of one program that touch
@@ -351,10 +521,10 @@ print(gpu_report("race"), gpu_report("race, checked"), sep="\n\n")
 # ## What you can do now
 #
 # You know what a GPU says of kernels that are wrong or never end, and what is left of your session
-# afterwards. Which of the tools would you try first?
+# afterwards. You know which sanitizer to ask, and what to rule out before you blame the compiler.
 
 # %% [markdown]
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
-# [solutions/30-wrong-or-endless.py](../solutions/30-wrong-or-endless.py) has all answers.
+# [solutions/32-wrong-or-endless.py](../solutions/32-wrong-or-endless.py) has all answers.
 #
-# **Next:** [31, an operation of your own](31-your-own-operation.ipynb).
+# **Next:** [33, an operation of your own](33-your-own-operation.ipynb).

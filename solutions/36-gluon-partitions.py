@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 34 · Gluon: partitions, and tensor cores on request
+# # 36 · Gluon: partitions, and tensor cores on request
 #
 # A ring of buffers has two sides: one fills it, the other uses it up. Here they become warps of their
 # own, and the one that uses it up multiplies on tensor cores.
@@ -440,6 +440,6 @@ check("two-consumers", two_kernel)
 
 # %% [markdown]
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
-# [solutions/34-gluon-partitions.py](../solutions/34-gluon-partitions.py) has all answers.
+# [solutions/36-gluon-partitions.py](../solutions/36-gluon-partitions.py) has all answers.
 #
-# **Next:** [35, attention in Gluon](35-attention-in-gluon.ipynb).
+# **Next:** [37, attention in Gluon](37-attention-in-gluon.ipynb).
