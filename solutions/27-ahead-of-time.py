@@ -440,7 +440,7 @@ print(handed(library, x, out, 0.125, 98432).arguments[2])
 # %% [markdown]
 # ## On your own
 #
-# - `!nm -D --defined-only {linked_library}` lists what the library exports. Which names does an
+# - `!nm -D --defined-only {library}` lists what the library exports. Which names does an
 #   application see? (`course_aot_index` is data from which `aot.load` learns what to pass.)
 #
 # ## What you can do now

@@ -13,11 +13,11 @@
 # | section | about minutes |
 # |---|---|
 # | Variants | 20 |
-# | Attention from C++ | 25 |
+# | Attention from C++ | 30 |
 # | What cannot be exported | 4 |
 # | What a launch costs | 2 |
 # | Beginning and end | 10 |
-# | **Together, an estimate** | 61 |
+# | **Together, an estimate** | 66 |
 
 # %%
 from course import DEVICE, MODE, CourseError, aot, check, handed, hint, launch_costs
@@ -323,6 +323,35 @@ print(*fmha_linked.sources, fmha_linked.header, fmha_library, sep="\n")
 # c++ -O2 -I"$INCLUDE" -Iaot -Iaot/fp16 main.cpp *.o -lcuda -pthread -o server
 # ```
 #
+# With CMake, given the same folder by `-DTRITON_INCLUDE="$INCLUDE"`:
+#
+# ```cmake
+# project(server LANGUAGES C CXX)
+# file(GLOB KERNELS aot/*.c aot/fp16/*.c)
+# add_executable(server main.cpp ${KERNELS})
+# target_include_directories(server PRIVATE aot aot/fp16 ${TRITON_INCLUDE})
+# target_link_libraries(server PRIVATE cuda pthread)
+# ```
+#
+# **Several kinds of GPU.** `link` takes one architecture, since no argument of a call says on which GPU
+# it runs. So export under a name for each, `fmha_sm80` and `fmha_sm90`, into a folder each, and link
+# each by itself. Then compile all of them into the one library, and choose once:
+#
+# ```cpp
+# int major;
+# must(cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device));
+# const auto fmha = major == 9 ? fmha_sm90_default : fmha_sm80_default;  // of one prototype
+# ```
+#
+# Machine code for sm_80 also runs on the other GPUs of compute capability 8, and that for sm_90 on 9.0
+# alone. **The driver** must be as new as CUDA's major version that made the machine code, and know the
+# functions that the C calls, which came with CUDA 12.0. So the least is 525.60.13 on Linux, if the
+# assembler is of CUDA 12, and 580 if it is of CUDA 13:
+
+# %%
+print("The assembler is of CUDA", triton.knobs.nvidia.ptxas.version)
+
+# %% [markdown]
 # `handed` makes the same call, here for 2 x 3 heads of 130 queries.
 #
 # **Predict:** the grid, and the number of threads.
@@ -355,10 +384,16 @@ print(launch.arguments[6])
 # make -C build/attention run CUDA_LIB="$(course aot fake-driver)"
 # ```
 #
-# A model in PyTorch can call the same kernel as an operator, without Triton in the process.
-# `aot.operator()` builds it, and then `out, lse = torch.ops.course.fmha(q, k, v, scale, causal)`
-# calls it. `torch.compile` and `torch.export` take it, because it also says what shapes its results
-# have; `torch.library.opcheck` tests such claims of any operator. It has no gradient.
+# A model in PyTorch can call the same kernel as an operator, `torch.ops.course.fmha`, without Triton in
+# the process. The next cell builds it, which takes some seconds, and calls it. `torch.compile` and
+# `torch.export` take it as well, since it says what shapes its results have. It has no gradient.
+
+# %% tags=["nbval-check-output"]
+driver = None if MODE.gpu else aot.fake_driver
+fmha_operator = aot.operator(head_dims=(64,), dtypes=("fp16",), driver=driver)
+q = q.normal_().to(DEVICE)
+out, lse = fmha_operator(q, q, q, 64**-0.5, False)
+print(tuple(out.shape), out.dtype, tuple(lse.shape), lse.dtype)
 
 # %% [markdown]
 # ## What cannot be exported
@@ -432,8 +467,8 @@ costs
 # %% [markdown]
 # ## On your own
 #
-# - Export `scale_kernel` under the same `name` for `target="sm_80"` too, with another `out`. What
-#   does `aot.link` say to both?
+# - Export `scale_kernel` for `target="sm_80"` too, under a name of its own, and build one shared library
+#   of both from the shell. What does `nm -D --defined-only` list?
 # - Give the argument `scale` the type `fp16`. What does the C function declare, and what does
 #   `handed` show for 0.1?
 # - Take the `:16` of one stride out of the last attention signature. Which loads become narrow, and
@@ -443,9 +478,8 @@ costs
 #
 # Export with the Triton that you measured with, and keep the command beside the build: the files
 # are made again, never edited. Read the warnings. A cubin for sm_90 runs on GPUs of that
-# architecture alone, and there is no PTX to fall back on. For other GPUs export again, under
-# another name, and let the application choose. Look at every `CUresult`. And test the library as
-# you test a kernel: with lengths that fill no block, against a reference.
+# architecture alone, and there is no PTX to fall back on. Look at every `CUresult`. And test the
+# library as you test a kernel: with lengths that fill no block, against a reference.
 #
 # ## What you can do now
 #

@@ -195,6 +195,9 @@ compiles_for(add_kernel, x, y, out, 4096, 1024)
 # copy, which is started by one instruction and runs on by itself. On Ampere (sm_80) the
 # instruction is `cp.async`, and each thread copies a few bytes. Copies are gathered in groups, and
 # `wait_group(0)` waits until none of this thread's groups is under way.
+#
+# The shared memory has a layout as well: `SwizzledSharedLayout(1, 1, 1, [0])` puts the elements one
+# after the other.
 
 
 # %%
@@ -257,7 +260,11 @@ draw.slide(lambda until: draw.mbarrier(until), until=[1, 2, 3, 4, 5, 6])
 # once, as if a phase before the first one had ended. And whoever waits for 0 when the second copy
 # has come waits for a third. In a ring, where nobody gets a round ahead, one bit is enough.
 #
-# The next kernel doubles a tile of 64 x 64 that way, and copies it out by TMA as well. The copy
+# The next kernel doubles a tile of 64 x 64 that way, and copies it out by TMA as well. Its layout has
+# two axes: a thread holds 8 neighbors of a row, and a warp 4 rows of 8 threads. `nbytes_per_cta` are
+# the bytes of one tile. (A CTA is what CUDA calls a program.)
+#
+# The copy
 # engine does not see what threads have just written to shared memory, nor a barrier that they have
 # just initialized, until a **proxy fence**, `fence_async_shared()`, has ordered the two. The same
 # holds before a copy overwrites what threads have read. (The fence behind the initialization is
@@ -331,7 +338,9 @@ print(lowered.ptx.count("bar.sync"), "barriers for all threads")
 # Gluon has put them there, as `tl` does: wherever a thread may touch what another one has written or
 # still reads in shared memory, the compiler makes all of them meet (`bar.sync`). So threads are the
 # compiler's. Work that runs on by itself is yours: you wait for copies and for products, and you
-# place the proxy fences in front of what the copy engine takes.
+# place the proxy fences in front of what the copy engine takes. The last line of the kernel is such a
+# wait, too: a program that ends gives its shared memory to the next one, and the copy out may not have
+# read it yet. `tma.store_wait(0)` waits until it has.
 
 # %% [markdown]
 # **On other GPUs.** `cp.async` is there from sm_80 on. A copy by TMA needs sm_90 or later; consumer
@@ -372,6 +381,11 @@ draw.slide(lambda read: draw.ring(tiles=5, slots=2, until=read), read=[1, 2, 3, 
 #
 # `sum_kernel` adds up `tiles` tiles of 64 x 64, in a ring. Its `phase` is right for the first round
 # alone. Give it the right number for tile `i`.
+#
+# Two words in it are new. `gl.static_range` is a loop that the compiler writes out, iteration by
+# iteration, so its number is a constant each time. And `gl.SliceLayout(1, layout)` is what is left of a
+# layout of two axes without axis 1: each thread holds the rows of its elements. `rows[:, None]` has
+# the whole layout again, and so it fits to `total`.
 
 
 # %%

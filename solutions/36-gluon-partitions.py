@@ -11,10 +11,10 @@
 #
 # | section | about minutes |
 # |---|---|
-# | Producer and consumer warps | 30 |
-# | Tensor cores on request | 20 |
+# | Producer and consumer warps | 25 |
+# | Tensor cores on request | 40 |
 # | Beginning and end | 7 |
-# | **Together, an estimate** | 57 |
+# | **Together, an estimate** | 72 |
 # | Stretch exercises, for those with time left | 25 |
 
 # %%
@@ -170,15 +170,12 @@ check("consumer-of-a-ring", divided_kernel)
 # %% [markdown]
 # The two lists at the end of `gl.warp_specialize` are for all partitions but the first: their
 # warps, and their registers per thread. The first partition runs in the 4 warps of the launch. A
-# producer needs a handful of registers, and 24 is the least that the hardware knows. What it gives
+# producer needs a handful of registers, and 24 is the least that the hardware takes. What it gives
 # up goes to the consumers: the instruction `setmaxnreg` moves registers from some warps of a
 # program to others while it runs. That was the answer to the last question of notebook
-# {finished-on-hopper}, and here you say the numbers yourself. The PTX has both instructions, in our
-# polite kernel too, though its first partition has 256 from the start and gains nothing.
+# {finished-on-hopper}, and here you say the numbers yourself, as multiples of 8 up to 256.
 
 # %% tags=["nbval-check-output"]
-polite = lower(polite_kernel, target="sm_90")
-print(*sorted({line.strip() for line in polite.ptx.splitlines() if "setmaxnreg" in line}), sep="\n")
 compiles_for(polite_kernel)
 
 # %% [markdown]
@@ -193,8 +190,9 @@ compiles_for(polite_kernel)
 # warps together, a **warp group**, hand a product to the tensor cores, and go on. In Gluon that is
 # `warpgroup_mma(a, b, acc, is_async=True)`. The operands are buffers in shared memory, which the
 # tensor cores read themselves. (`a` may be in registers as well.) The accumulator is in registers,
-# in a layout of its own: `NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 16])` is Triton's number
-# for `wgmma`, 4 warps, and products of 16 rows per warp, 64 columns, and 16 deep at a time.
+# in a layout of its own, `NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 16])`. Three lists: the
+# instruction (`[3, 0]` is `wgmma`), how the 4 warps share the tile (one below the other), and the piece
+# of one instruction: 16 rows per warp, 64 columns, 16 along K.
 #
 # What is under way is not there yet, and two things wait for it:
 #
@@ -302,11 +300,80 @@ check("product-and-waits", product_kernel)
 # </details>
 
 # %% [markdown]
-# This loop waits for each product before it asks for the next copy, so its tensor cores still rest
-# between products. With `warpgroup_mma_wait(1, …)` the newest product may stay under way, and what
-# is known to be free is the buffer of the one before. Notebook {attention-in-gluon} uses that in
-# earnest.
+# This loop waits for each product before it starts the next one, so its tensor cores rest in between,
+# at each wait, each copy and each turn of the loop. How can a product be started while the one before
+# still runs? Its accumulator is what the other one computes. But tensor cores take products in the
+# order in which they were started, so the next one may be *asked for* before the last one has ended.
+# `warpgroup_mma_wait(1, deps=[acc])` waits until all but the newest have ended. What it returns is
+# still no value, since the newest adds to it. It says one thing: the operands of the product *before*
+# have been read, and their buffers may be filled again.
 #
+# With a third buffer for each operand there is then always one that is multiplied, one that is full,
+# and one that is being filled. Every fast product on Hopper has this loop.
+
+# %% [markdown]
+# ### Exercise {product-under-way} · A product under way (core)
+#
+# Complete `pipelined_kernel`: start the product of tile `i`, and wait until the one before it has
+# ended. Then its buffers are filled again, with tile `i + 2`. What is missing behind the loop?
+
+
+# %%
+# exercise product-under-way
+@gluon.jit
+def load_third(a_desc, b_desc, a, b, full, i):
+    mbarrier.expect(full.index(i % 3), a_desc.nbytes_per_cta + b_desc.nbytes_per_cta)
+    tma.async_load(a_desc, [0, i * 64], full.index(i % 3), a.index(i % 3))
+    tma.async_load(b_desc, [i * 64, 0], full.index(i % 3), b.index(i % 3))
+
+
+@gluon.jit
+def pipelined_kernel(a_desc, b_desc, out_ptr, tiles):
+    layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 16])
+    a = gl.allocate_shared_memory(a_desc.dtype, [3, 64, 64], a_desc.layout)
+    b = gl.allocate_shared_memory(b_desc.dtype, [3, 64, 64], b_desc.layout)
+    full = mbarrier.allocate_mbarrier(batch=3)
+    for each in gl.static_range(3):
+        mbarrier.init(full.index(each), count=1)
+    fence_async_shared()
+    for i in range(gl.minimum(2, tiles)):
+        load_third(a_desc, b_desc, a, b, full, i)
+    acc = gl.zeros([64, 64], gl.float32, layout)
+    for i in range(tiles):
+        mbarrier.wait(full.index(i % 3), (i // 3) & 1)
+        # about 2 lines from here
+        acc = warpgroup_mma(a.index(i % 3), b.index(i % 3), acc, is_async=True)
+        acc = warpgroup_mma_wait(1, deps=[acc])
+        # to here
+        if i + 2 < tiles:
+            load_third(a_desc, b_desc, a, b, full, i + 2)
+    # about 1 line from here
+    acc = warpgroup_mma_wait(0, deps=[acc])
+    # to here
+    rows = gl.arange(0, 64, gl.SliceLayout(1, layout))
+    cols = gl.arange(0, 64, gl.SliceLayout(0, layout))
+    gl.store(out_ptr + rows[:, None] * 64 + cols[None, :], acc)
+
+
+# %%
+check("product-under-way", pipelined_kernel)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# Tile `i + 2` goes into buffer (i + 2) % 3, which is the one of tile `i - 1`. Which product read that?
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# After the loop the newest product is still under way, and `acc` is stored in the next line.
+#
+# </details>
+
+# %% [markdown]
 # **On other GPUs.** `wgmma` exists on sm_90 alone. sm_80, sm_89 and sm_120 have `mma.sync`, in
 # which every warp holds its operands in registers; Blackwell's data center GPUs (sm_100) have
 # `tcgen05`, whose accumulator is in a memory of its own. So this kernel, unlike those before, is

@@ -112,12 +112,16 @@ def online(s, m, total, scale):
 
 # %% [markdown]
 # The producer loads the queries once, and then K and V tile by tile, the keys one tile ahead of the
-# values. (The next section says why.) The consumer is the loop of
-# notebook {powers-of-two}, one step after the other. The scores need K transposed, and
-# `permute` says so without moving a byte: a matrix by rows, read as its transpose, is how `wgmma`
-# takes a second operand anyway. (V it has to turn round, which it can for types of 16 bits.) And P
-# never goes to shared memory. The accumulator's layout is nearly the one that a left operand needs,
-# so `convert_layout` has little to do.
+# values. (The next section says why.) The consumer is the loop of notebook {powers-of-two}, one step
+# after the other.
+#
+# - The scores need K transposed. `permute` says so without moving a byte: that is how `wgmma` takes a
+#   second operand anyway. (V it has to turn round, which it can for types of 16 bits.)
+# - With `use_acc=False` the result is the product alone. `zeros` is passed all the same, since it says
+#   which shape, type and layout the result has.
+# - P never goes to shared memory. The accumulator's layout is nearly the one that a left operand
+#   needs, which is `DotOperandLayout(0, layout, 2)`: operand 0, with 2 numbers of 16 bits in each
+#   register. So `convert_layout` has little to do.
 
 
 # %%
@@ -412,8 +416,8 @@ display(draw.timeline(timeline.of("two consumers"), between=(0, 34_000)))
 display(draw.timeline(timeline.of("scores a tile ahead"), between=(0, 34_000)))
 
 # %% [markdown]
-# (The yellow slivers are scopes around nothing, since nobody takes turns in this step. So you see
-# what two reads of the clock take: 73 cycles on the median.)
+# The yellow slivers are empty, since nobody takes turns yet. Each is what it costs to read the clock
+# twice: 73 cycles on the median.
 #
 # From the second tile to the last a product is under way all the time. That the tensor cores are
 # busy all the time does not follow: a product may have ended long before anybody waits for it, and
@@ -476,12 +480,18 @@ for length in (512, 1024, 4096):
 
 # %% [markdown]
 # At short lengths small tiles win twice. They compute less that is hidden, and there are more of
-# them, so that every multiprocessor has one. That is why the course's kernel has a second form. It
-# takes it for short sequences, at D = 128 under a causal mask alone, and at D = 64 under a causal
-# mask for all lengths. The form is [one warp group](../kernels/attention/gluon/small.py)
-# with 64 queries that asks for its own copies, with several programs per multiprocessor and no
-# partition at all. While one program computes powers, another one multiplies. Here are four that
-# shared a multiprocessor, with 512 keys.
+# them, so that every multiprocessor has one. That is why the course's kernel has a second form:
+# [one warp group](../kernels/attention/gluon/small.py) with 64 queries that asks for its own copies,
+# with several programs per multiprocessor and no partition at all. While one program computes powers,
+# another one multiplies. It is taken here:
+#
+# | head dimension | without a mask | under a causal mask |
+# |---|---|---|
+# | 64 | short sequences | all lengths |
+# | 128 | never | short sequences |
+# | 256 | never | never |
+#
+# Here are four that shared a multiprocessor, with 512 keys.
 
 # %%
 display(draw.timeline(timeline.of("small programs")))

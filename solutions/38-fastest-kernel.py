@@ -27,9 +27,16 @@ import torch
 #
 # [kernels/attention/gluon/kernel.py](../kernels/attention/gluon/kernel.py) is all of this with the
 # rest: any lengths, heads that share their keys, three head dimensions, a log-sum-exp. Read it in
-# pieces. After each one stands a question; answer it before you unfold the answer. (`@aggregate`
-# bundles values under field names, and its methods get the bundle as `self`; none of that is left
-# at run time.) First [the ring](../kernels/attention/gluon/ring.py):
+# pieces. After each one stands a question; answer it before you unfold the answer.
+#
+# Three things first that you will meet in the files. `@aggregate` bundles values under field names,
+# and its methods get the bundle as `self`; none of that is left at run time. (Triton keeps it under a
+# private name, `_aggregate`, so it may change.) Each field must hold a value of its type, needed or
+# not: where a kernel has no turns, `turns` holds another ring's barriers, and nobody uses it. And
+# `pred=False` in a call of `mbarrier` or `tma` makes it do nothing: no arrival, no bytes, no copy. It
+# stands there in place of an `if`.
+#
+# First [the ring](../kernels/attention/gluon/ring.py):
 #
 # ```python
 # @gluon.jit
@@ -134,18 +141,18 @@ import torch
 # return P, m_new, l, alpha, grown
 # ```
 #
-# **5.** `online` had no `base`. When is it needed, and why not always? And its `total` was a number
-# per row. Here `l` is a block of [ROWS, 8], the sums of columns 8 apart, and m is the maximum
-# before it is scaled. What does that save?
+# **5.** Two lines are new. `online` had no `base`: when is it needed, and why not always? And `total`
+# was a number per row, where `l` is a block of [ROWS, 8], the sums of columns 8 apart: what does that
+# save? (`m` is the maximum before it is scaled.)
 #
 # <details>
 # <summary>Answer</summary>
 #
-# A row that has seen no key yet has the maximum -inf, and -inf - -inf is NaN. Only a mask can cause
-# that. Where nothing is masked, each row sees the first tile and its maximum is a number, so the
+# `base`: a row that has seen no key yet has the maximum -inf, and -inf - -inf is NaN. Only a mask can
+# cause that. Where nothing is masked, each row sees the first tile and its maximum is a number, so the
 # comparison is left out when the kernel is compiled.
 #
-# A row of the scores lies in 4 threads, each of which holds 2 of every 8 columns. Columns 8 apart
+# `l`: a row of the scores lies in 4 threads, each of which holds 2 of every 8 columns. Columns 8 apart
 # lie in the same thread, so these sums need no exchange between threads. The 4 threads add up what
 # they have once, after the last tile. The maximum cannot wait that long: each tile needs it.
 #
@@ -173,6 +180,10 @@ import torch
 # keys. With these first, the rest is one plain loop.
 #
 # </details>
+#
+# Before this loop Q and the first keys are fetched. With turns the keys come first, since a slot for
+# them is empty before one for Q. Without turns they come behind the first consumer's Q: that one begins
+# before the second. Both orders are right; which of them waits less is a matter of time.
 
 # %% [markdown]
 # The order of the tiles. (`columns` is the number of heads in all batches, and `blocks` the number
@@ -286,6 +297,9 @@ import torch
 #     )
 # ```
 #
+# (Without PERSISTENT no other Q comes, so the output leaves through Q's buffer: by then the last scores
+# are computed, and nobody reads Q again.)
+#
 # **11.** At D = 256 an output leaves in two halves. Count the shared memory that a program of two
 # consumers needs with tiles of 64 keys and two slots in each ring. Of 232,448 bytes, how much is
 # left for the output? And what do halves cost?
@@ -391,7 +405,9 @@ attention_power()
 # for more of them. In a row, though, it is only 1% faster. Where has the rest gone? Look at the
 # clock. An H200 may draw 700 W, and both are close to that. A card at its limit lowers its clock
 # until it keeps to it. So each cycle of ours takes longer, and the time of a launch is no longer
-# its cycles but its energy: 1.24 J and 1.23 J, divided by the same 690 W or so.
+# its cycles but its energy: 1.24 J and 1.23 J, divided by the same 690 W or so. (Cycles divided by
+# that clock give less than the time: they were counted in a launch by itself, and the clock was read
+# in another run, while launches followed each other.)
 #
 # That asks a new question of the kernel. Not: where does it wait? But: what does it do that need
 # not be done? It executes 28% more instructions than cuDNN's.

@@ -56,7 +56,7 @@ NAMES = {
     ),
     "hopper": (
         "layout-for-wide-loads", "phase-of-a-round", "consumer-of-a-ring", "product-and-waits",
-        "two-consumers", "scores-ahead", "order-of-tiles",
+        "product-under-way", "two-consumers", "scores-ahead", "order-of-tiles",
     ),
 }  # fmt: skip
 """topic -> its exercises. The topic is the module with the exercises, in course/exercises/lessons,

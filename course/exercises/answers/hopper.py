@@ -14,6 +14,10 @@ CONSUMED = (
 
 SCORES = "        s = warpgroup_mma_wait(1, deps=[s])\n        give_back(empty, 2 * i)\n"
 OUTPUT = "        acc = warpgroup_mma_wait(0, deps=[acc])\n        give_back(empty, 2 * i - 1)\n"
+FETCHED = (
+    "        fetch_tile(k_desc, 64 * i, ring, full, empty, 2 * i)\n",
+    "        fetch_tile(v_desc, 64 * (i - 1), ring, full, empty, 2 * i - 1)\n",
+)
 RESCALED = "        # to here\n        acc = acc * alpha[:, None]\n"
 
 MISTAKES = {
@@ -108,6 +112,24 @@ MISTAKES = {
             means="They start from zero in each round; the accumulator is what the product is "
             "added to."),
     ],
+    "product-under-way": [
+        Mistake("each product waited for", {"warpgroup_mma_wait(1, deps=[acc])":
+            "warpgroup_mma_wait(0, deps=[acc])"},
+            "wrong", "leave the newest one under way", "no product under way",
+            means="They wait for the product that they have just started, as in the exercise before."),
+        Mistake("two left running", {"warpgroup_mma_wait(1, deps=[acc])":
+            "warpgroup_mma_wait(2, deps=[acc])"},
+            "hazard", "An early refill", "early refill",
+            means="They leave one more product running than there are buffers for."),
+        Mistake("no wait in the loop", {"        acc = warpgroup_mma_wait(1, deps=[acc])\n": ""},
+            "does not compile", "acc is a product under way, which is no value yet",
+            "loop carried variable acc changed type was but",
+            means="They think that the order of the products is enough; the copies know nothing of it."),
+        Mistake("no wait behind the loop", {"    # to here\n    rows": "    # to here\n    rows",
+            "    acc = warpgroup_mma_wait(0, deps=[acc])\n": ""},
+            "hazard", "A missing wait for a product", "no product wait",
+            means="They forget that one product is still under way when the loop ends."),
+    ],
     "two-consumers": [
         Mistake("one arrival is enough",
             {"mbarrier.init(empty.index(each), count=2)":
@@ -148,6 +170,13 @@ MISTAKES = {
              + SCORES.replace("        give_back(empty, 2 * i)\n", "")},
             "hazard", "An early refill", "early refill",
             means="They give K back where its product is started; it still reads K then."),
+        Mistake("K given back early where the producer comes late",
+            {"".join(FETCHED): "".join(reversed(FETCHED)),
+             SCORES: "        give_back(empty, 2 * i)\n"
+             + SCORES.replace("        give_back(empty, 2 * i)\n", "")},
+            "hazard", "An early refill", "early refill",
+            means="They count on the producer's order. It has V's buffer to wait for first, so that "
+            "K is safe by accident."),
         Mistake("K never given back",
             {SCORES: SCORES.replace("        give_back(empty, 2 * i)\n", "")},
             "deadlock", "A missing arrive, a wait for the wrong phase", "arrivals",
@@ -220,6 +249,14 @@ OTHERS = {
             {"acc = warpgroup_mma(a": "product = warpgroup_mma(a",
              "acc = warpgroup_mma_wait(0, deps=[acc])":
                 "acc = warpgroup_mma_wait(0, deps=[product])"}),
+    ],
+    "product-under-way": [
+        Other("the product under a name of its own",
+            {"acc = warpgroup_mma(a": "newest = warpgroup_mma(a",
+             "acc = warpgroup_mma_wait(1, deps=[acc])":
+                "acc = warpgroup_mma_wait(1, deps=[newest])"}),
+        Other("a first product that adds to nothing",
+            {"acc, is_async=True)": "acc, use_acc=i > 0, is_async=True)"}),
     ],
     "two-consumers": [
         Other("the halves exchanged",

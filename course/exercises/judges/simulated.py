@@ -1,5 +1,6 @@
 """What `simulate` says against an answer in Gluon, which is followed and launched nowhere."""
 
+from dataclasses import replace
 from typing import Any
 
 from course.exercises.kinds import GluonExercise
@@ -35,6 +36,14 @@ VERDICTS: tuple[tuple[type[SimulationError], Verdict], ...] = (
 
 def simulated(exercise: GluonExercise, answer: Function) -> Judged:
     """The verdict of an answer in Gluon on the exercise's cases, up to the first wrong one."""
+    judged = _followed(exercise, answer)
+    if judged.verdict == "right" and exercise.proof:
+        proved = _followed(replace(exercise, launch=exercise.proof), answer)
+        return judged if proved.verdict == "right" else proved
+    return judged
+
+
+def _followed(exercise: GluonExercise, answer: Function) -> Judged:
     stopped: list[SimulationError] = []
 
     def run(kernel: Kernel, grid: tuple[int], *args: Any, **options: Any) -> None:

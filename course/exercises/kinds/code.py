@@ -109,6 +109,9 @@ class GluonExercise(CodeExercise):
     launch: TensorFunction = field(kw_only=True)
     """Launches the kernel on a case; returns the output. Its first argument launches, as
     `run(kernel, grid, *args, num_warps=4)`; its second is the kernel."""
+    proof: TensorFunction | None = None
+    """As `launch`, with another kernel around parts of the answer. It is followed, and not
+    compiled."""
     one_by_one: bool = True
 
     form = "a Gluon kernel, a function under @gluon.jit"

@@ -9,6 +9,7 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
 from course.exercises.judges.required_code import product_in_float32
+from course.exercises.judges.rings_apart import rings_apart
 from course.exercises.kinds import GluonExercise
 from course.exercises.result import Judged, wrong
 from course.type_names import Kernel
@@ -19,6 +20,8 @@ Run = Callable[..., object]
 """Launches a kernel, as `run(kernel, grid, *args, num_warps=4)`."""
 BLOCK = 1024
 """Elements per program of exercise layout-for-wide-loads."""
+ONE_UNDER_WAY = re.compile(r"wgmma\.wait_group\.sync\.aligned\s+1;")
+"""A wait in PTX that leaves the newest product running."""
 SIDE = 64
 """Rows and columns of a tile."""
 SCALE = math.log2(math.e) / SIDE**0.5
@@ -85,6 +88,19 @@ def _attend(
     return out
 
 
+def _attend_apart(
+    run: Run, kernel: Kernel, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor
+) -> torch.Tensor:
+    """With a producer for each operand: what is right may not depend on the order of one."""
+    consume = kernel.fn.__globals__.get("consume")
+    if consume is None:
+        return _attend(run, kernel, q, k, v)
+    out = torch.empty(q.shape, device=q.device)
+    arguments = (_tiled(q), _tiled(k), _tiled(v), out, len(k) // SIDE, SCALE)
+    run(rings_apart(consume), (len(q) // SIDE,), *arguments)
+    return out
+
+
 def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     scores = q @ k.mT / SIDE**0.5
     wide = torch.promote_types(q.dtype, torch.float32)
@@ -92,12 +108,22 @@ def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tenso
 
 
 def _waits_apart(stages: dict[str, str]) -> Judged | None:
-    if re.search(r"wgmma\.wait_group\.sync\.aligned\s+1;", stages["ptx"]):
+    if ONE_UNDER_WAY.search(stages["ptx"]):
         return None
     return wrong(
         "one wait",
         "The values are right, and the softmax waits until both products have ended: wait for the "
         "scores alone, and leave the newest product under way.",
+    )
+
+
+def _one_left(stages: dict[str, str]) -> Judged | None:
+    if ONE_UNDER_WAY.search(stages["ptx"]):
+        return None
+    return wrong(
+        "no product under way",
+        "The values are right, and every product has ended before the next one is started: leave "
+        "the newest one under way.",
     )
 
 
@@ -165,6 +191,11 @@ EXERCISES = (
         compiled=_asynchronous,
     ),
     GluonExercise(
+        "product-under-way", ("a_desc", "b_desc", "out_ptr", "tiles"), product_in_float32,
+        (_strips(SIDE, 7), _strips(SIDE, 2), _strips(SIDE, 1)), absolute=1e-4, launch=_product,
+        compiled=_one_left,
+    ),
+    GluonExercise(
         "two-consumers", ("a_desc", "b_desc", "out_ptr", "tiles"), product_in_float32,
         (_strips(2 * SIDE, 5), _strips(2 * SIDE, 1)), absolute=1e-4, launch=_product,
     ),
@@ -173,7 +204,7 @@ EXERCISES = (
         ("q_desc", "k_desc", "v_desc", "out_ptr", "tiles", "scale", "CONSUMERS", "AHEAD"),
         _attention,
         tuple(Case((Input((n, SIDE), HALF),) * 3, seed=n) for n in (384, 128)),
-        absolute=1e-3, launch=_attend, compiled=_waits_apart,
+        absolute=1e-3, launch=_attend, proof=_attend_apart, compiled=_waits_apart,
     ),
     GluonExercise(
         "order-of-tiles", ("out_ptr", "n_queries", "n_keys", "BLOCK_M", "BLOCK_N"), _counted,
