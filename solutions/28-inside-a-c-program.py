@@ -326,6 +326,7 @@ print(*fmha_linked.sources, fmha_linked.header, fmha_library, sep="\n")
 # With CMake, given the same folder by `-DTRITON_INCLUDE="$INCLUDE"`:
 #
 # ```cmake
+# cmake_minimum_required(VERSION 3.20)
 # project(server LANGUAGES C CXX)
 # file(GLOB KERNELS aot/*.c aot/fp16/*.c)
 # add_executable(server main.cpp ${KERNELS})

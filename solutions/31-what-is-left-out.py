@@ -79,10 +79,10 @@ diagnose(slow_histogram_kernel, (1024,), levels, counts, 2**22, **sizes, target=
 
 # %% [markdown]
 # Read it to its end. What comes first is a cure for half of it: with `sem="relaxed"` an atomic no
-# longer waits for everything that was stored before. The contention itself stands in the line with
-# "also", and without a gain, since the estimate does not know how long a queue at one counter is.
-# A kernel of the trial, milder than this one, took 695 us on an H200 where the estimate said 11, and
-# was 31 times as fast once its programs had added up first.
+# longer waits for everything that was stored before. The contention itself comes last, with no gain,
+# and once more in the line with "also": the estimate does not know how long a queue at one counter
+# is. A kernel of the trial, milder than this one, took 695 us on an H200 where the estimate said 11,
+# and was 31 times as fast once its programs had added up first.
 
 # %% [markdown]
 # ### Exercise {crowded-counters} · Crowded counters (core)

@@ -14,7 +14,7 @@ from course.benching.profiles import (
 )
 from course.errors import CourseError
 from course.gpus.recorded import Machine
-from tools.record import gpu_reports, nsight, step_profile, wrong
+from tools.record import gpu_reports, nsight, sanitized, sanitizers, step_profile, wrong
 
 MACHINE = Machine("A GPU", "1.2", "2.11.0+cu130", "3.9.0", "2026-01-02")
 TABLE = """\
@@ -125,3 +125,4 @@ def test_a_report_prints_as_a_shell_would_show_it():
 
 def test_every_case_runs_a_program_that_there_is():
     assert {case.program for case in gpu_reports.CASES.values()} == set(wrong.PROGRAMS)
+    assert {case.program for case in sanitizers.CASES.values()} == set(sanitized.PROGRAMS)

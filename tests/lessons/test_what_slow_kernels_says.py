@@ -3,9 +3,11 @@ those that were recorded."""
 
 import ast
 import re
+from pathlib import Path
 
 import pytest
 import torch
+import triton
 
 from course import cost, diagnose, gpu_report, kernel_metrics, lower, step_profile
 from course.benching.profiles import METRICS, SECTORS, TIME
@@ -98,12 +100,103 @@ def test_a_long_sum_has_two_findings_and_few_programs_comes_first(lesson):
     assert few.gain > 100 and round(loop.gain) == 2
 
 
-def test_each_of_the_six_letters_is_the_right_one_somewhere():
+def test_each_letter_is_the_right_one_of_a_core_exercise():
     from course.exercises.registry import topic_exercises
 
-    causes = [getattr(each, "cause", None) for each in topic_exercises("when_it_is_slow").values()]
-    letters = {cause.right for cause in causes if cause}
-    assert letters | {"d"} == set("abcdef")  # d is the one that the lesson mends itself
+    exercises = topic_exercises("when_it_is_slow").items()
+    causes = {name: each.cause.right for name, each in exercises if hasattr(each, "cause")}
+    assert sorted(causes.values()) == list("abcdefghi")
+    for name in causes:
+        (heading,) = re.findall(rf"### Exercise {{{name}}} · .* \((core|stretch)\)", LESSON.text)
+        assert heading == "core"
+
+
+def test_what_is_said_of_spills_in_long_rows(lesson):
+    x = empty(2048, 32768)
+    for kernel, size, causes in (
+        (lesson.slow_cosine_kernel, 32768, ["spills"]), (lesson.cosine_kernel, 1024, []),
+    ):  # fmt: skip
+        args = (x, x, empty(2048), 32768)
+        told = diagnose(kernel, (2048,), *args, BLOCK_SIZE=size, target="H200")
+        assert told.causes == causes
+
+
+TRIAL = (ROOT / "docs" / "diagnose-trial.md").read_text()
+
+
+def trial_row(kernel, columns):
+    """The cells of a kernel's row in the table that has so many columns."""
+    rows = [line.strip("|").split("|") for line in TRIAL.splitlines() if f"{kernel}]" in line
+            or line.startswith(f"| {kernel} ")]  # fmt: skip
+    return next([cell.strip(" *") for cell in row] for row in rows if len(row) == columns)
+
+
+def test_the_rarer_causes_are_told_as_the_trial_measured_them(lesson):
+    levels, counts = torch.zeros(2**14, dtype=torch.int32), torch.zeros(16, dtype=torch.int32)
+    sizes = {"BINS": 16, "BLOCK_SIZE": 4096}
+    told = diagnose(lesson.slow_histogram_kernel, (4,), levels, counts, 2**14, **sizes, target="H200")
+    assert told.causes[:1] == ["few programs"] and "fences" in told.causes
+    assert "updates each element of counts_ptr" in str(told)
+    assert 2**22 // 16 == 262_144 and "262,144 times" in LESSON.flat
+    histogram, adam = trial_row("k08", 6), trial_row("k14", 6)
+    assert histogram[1] == "695" and "an atomic per element: 30.98" in histogram[2]
+    assert trial_row("k08", 6)[1] in LESSON.flat and trial_row("k08", 7)[2] == "11"
+    assert "695 us on an H200 where the estimate said 11, and was 31 times" in LESSON.flat
+    assert "float64 by accident: 1.68" in adam[2] and "got 1.68 times as fast" in LESSON.flat
+
+
+@pytest.mark.parametrize(("gpu", "least"), [("H200", 0.0), ("RTX 4090", 2.0)])
+def test_float64_costs_what_the_gpus_unit_makes_it_cost(lesson, gpu, least):
+    x = empty(8192, 4096)
+    told = diagnose(lesson.slow_norm_kernel, (8192,), x, x, 4096, BLOCK_SIZE=4096, target=gpu)
+    assert told.causes[0] == "float64"
+    assert (told.findings[0].gain < 1.05) if not least else (told.findings[0].gain > least)
+
+
+def test_two_documents_keep_two_multiprocessors_busy(lesson):
+    lengths = torch.full((1025,), 2000)
+    lengths[0], lengths[77], lengths[600] = 0, 500_000, 500_000
+    begins = lengths.cumsum(0).to(torch.int32)
+    args = (empty(int(begins[-1])), begins, empty(1024))
+    told = diagnose(lesson.slow_documents_kernel, (1024,), *args, BLOCK_SIZE=1024, target="H200")
+    assert told.causes[0] == "uneven programs" and "runs this loop 489 times" in str(told)
+    assert -(-500_000 // 1024) == 489 and "take 489, on a multiprocessor each" in LESSON.flat
+
+
+def test_a_product_of_blocks_is_bound_by_l2_and_no_rule_says_so(lesson):
+    def told(side, **options):
+        a, strips, number = empty(4096, 4096, dtype=torch.float16), 4096 // side, 1024 // side
+        idx = torch.arange(number).repeat(strips).to(torch.int32) * 4
+        args = (a, a, idx, empty(4096, 4096), 4096, 4096, number)
+        return diagnose(
+            lesson.blocks_kernel, (strips, strips), *args, BLOCK=side, **options, target="H200"
+        )
+
+    small, large = told(64), told(128, num_warps=8)
+    assert small.causes == [] and small.work.longest[0] == "L2"
+    assert small.work.us > 1.5 * large.work.us
+
+
+def test_the_sanitizers_put_the_messages_in_that_the_lesson_speaks_of(lesson, monkeypatch):
+    from tools.record import sanitized
+
+    x, calls = empty(10_000), {}
+    for mode in ("iisan", "consan", "fpsan", ""):
+        monkeypatch.setenv("TRITON_INSTRUMENTATION_MODE", mode)
+        calls[mode] = lower(sanitized.move_kernel, x, x, 100, 100, target="sm_90").llir
+        if mode in ("consan", ""):
+            early = lower(sanitized.early_kernel, x, x, BLOCK_SIZE=512, target="sm_90").llir
+            assert ("has outstanding writes" in early) == (mode == "consan")
+        if mode in ("fpsan", ""):
+            added = lower(sanitized.sum_kernel, x, x, 4096, BLOCK_SIZE=128, target="sm_90").ptx
+            assert ("add.f32" in added) == (mode == "")
+    aligned = "must be 16-byte aligned"
+    assert [aligned in calls[mode] for mode in calls] == [True, False, False, False]
+    for words in ("missing fence_async_shared", "Barrier used before initialization", "Deadlock"):
+        assert [words in calls[mode] for mode in calls] == [False, True, False, False]
+    library = (Path(triton.__path__[0]) / "backends/nvidia/lib/gsan.ll").read_text()
+    for words in ("Read after write", "Write after read", "Write after write"):
+        assert f"{words} race detected" in library
 
 
 def functions(text):
