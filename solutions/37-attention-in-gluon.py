@@ -482,8 +482,9 @@ for length in (512, 1024, 4096):
 # At short lengths small tiles win twice. They compute less that is hidden, and there are more of
 # them, so that every multiprocessor has one. That is why the course's kernel has a second form:
 # [one warp group](../kernels/attention/gluon/small.py) with 64 queries that asks for its own copies,
-# with several programs per multiprocessor and no partition at all. While one program computes powers,
-# another one multiplies. It is taken here:
+# with several programs per multiprocessor and no partition at all. It needs no barrier `empty` either:
+# it asks for a tile once it has itself waited for the product that read the buffer. While one program
+# computes powers, another one multiplies. It is taken here:
 #
 # | head dimension | without a mask | under a causal mask |
 # |---|---|---|

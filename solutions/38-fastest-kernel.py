@@ -29,12 +29,16 @@ import torch
 # rest: any lengths, heads that share their keys, three head dimensions, a log-sum-exp. Read it in
 # pieces. After each one stands a question; answer it before you unfold the answer.
 #
-# Three things first that you will meet in the files. `@aggregate` bundles values under field names,
+# Four things first that you will meet in the files. `@aggregate` bundles values under field names,
 # and its methods get the bundle as `self`; none of that is left at run time. (Triton keeps it under a
 # private name, `_aggregate`, so it may change.) Each field must hold a value of its type, needed or
 # not: where a kernel has no turns, `turns` holds another ring's barriers, and nobody uses it. And
 # `pred=False` in a call of `mbarrier` or `tma` makes it do nothing: no arrival, no bytes, no copy. It
-# stands there in place of an `if`.
+# stands there in place of an `if`. Descriptors have four axes here, one each for batch, head, position
+# and dimension, so a tile in shared memory is of [1, 1, BLOCK_N, D]; `wait_full` gives it as a matrix,
+# by a `reshape` that moves nothing. Where query heads share their keys, a tile may hold the same
+# queries of several heads, one head's rows below the other's (HEADS_PER_TILE), so that a row's
+# query is its number, modulo the queries of the tile.
 #
 # First [the ring](../kernels/attention/gluon/ring.py):
 #
