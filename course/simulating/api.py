@@ -34,7 +34,8 @@ def simulate(
     Blocks of different layouts in one operation are refused, as by Gluon's compiler, and layouts
     for another number of warps; the compiler alone works out layouts that are left open. Lanes or
     programs that write different values to one place are found. A program is stopped after so many
-    steps, not seconds.
+    steps, not seconds. Not looked at: how long anything takes, waits between the threads of a
+    partition, which the compiler places, and the fence behind a barrier's initialization.
 
     grid, args, kwargs: as for a launch. orders: who goes next; the kernel is run once
     in each of them.

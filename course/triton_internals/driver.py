@@ -58,6 +58,8 @@ class FixedDriver:
 @contextlib.contextmanager
 def driver_of(target: GPUTarget, runs_trials: bool) -> Iterator[None]:
     """While active, Triton's driver is a FixedDriver, and `@triton.autotune` measures nothing."""
+    if hasattr(triton.knobs, "refresh_knobs"):  # what the environment asks to be put in now
+        triton.knobs.refresh_knobs()
     with (
         patched(triton.runtime.driver, _active=FixedDriver(target, runs_trials)),
         patched(Autotuner, do_bench=do_bench(runs_trials)),

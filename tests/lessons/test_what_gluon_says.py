@@ -6,7 +6,9 @@ from statistics import median
 
 import pytest
 import torch
+from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import mbarrier, tma
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
 from course import attention_power, attention_timeline, lower, recorded
@@ -14,6 +16,9 @@ from course.gpus.limits import target_of
 from course.lessons.order import EXERCISE
 from course.lessons.source import ROOT
 from course.lessons.source import stub as without_solution
+from course.simulating.api import simulate
+from course.simulating.barriers import Barrier
+from course.simulating.problems import SimulationError
 from kernels.attention.gluon.settings import (
     LARGE_HEADS,
     SETTINGS,
@@ -22,6 +27,7 @@ from kernels.attention.gluon.settings import (
     hopper_settings,
 )
 from tests.kernels.test_flash_attention_hopper import compiled, loops
+from tests.simulating import kernels
 from tests.simulating.kernels import descriptor
 from tests.support.lesson import Lesson, lines_of, script_of, stands_in
 
@@ -147,7 +153,11 @@ def test_each_multiprocessor_has_the_same_number_of_tiles_of_queries():
 
 
 def test_the_form_without_partitions_is_taken_where_the_lesson_says():
-    assert "at D = 128 under a causal mask alone, and at D = 64 under a causal mask" in LESSON.flat
+    for row in (
+        "| 64 | short sequences | all lengths |", "| 128 | never | short sequences |",
+        "| 256 | never | never |",
+    ):  # fmt: skip
+        assert row in LESSON.text
     small = {
         (d, causal): [n for n in LENGTHS if hopper_settings(d, causal, n, n).consumers == 0]
         for d in (64, 128, 256)
@@ -156,7 +166,7 @@ def test_the_form_without_partitions_is_taken_where_the_lesson_says():
     assert small[64, True] == list(LENGTHS)
     for d, causal in ((64, False), (128, True)):
         assert small[d, causal] and small[d, causal] == list(LENGTHS[: len(small[d, causal])])
-    assert not small[128, False]
+    assert not small[128, False] and not small[256, False] and not small[256, True]
 
 
 def test_the_softmax_under_products_is_what_the_answer_works_out():
@@ -338,3 +348,73 @@ def test_only_large_heads_are_rescaled_lazily():
     assert "At D = 64 and 128 there is less to save" in LESSON.flat
     for (head_dim, _), rows in SETTINGS.items():
         assert all(row.lazy_rescale == (head_dim == 256) for _, row in rows)
+
+
+RINGS = {
+    "The consumer asks: is it full?": ("no wait for full", "early read"),
+    "The producer asks: is it empty, may I overwrite it?": ("no wait for empty", "too many "
+    "arrivals"),
+    "a consumer that is done with a buffer says so with": ("never arrives", "arrivals"),
+    "as many **arrivals** have come as it was initialized for": (
+        "one arrival too many asked", "arrivals",
+    ),
+    "all the bytes have come that were announced": ("too many bytes expected", "bytes"),
+    "the producer waits for `phase ^ 1`, the other one": ("wrong phase of empty", "arrivals"),
+    "waits for the phase whose number is the parity of its round": (
+        "wrong phase of full", "early read",
+    ),
+    "until a **proxy fence**, `fence_async_shared()`, has ordered the two": ("no fence", "no "
+    "fence"),
+    "The same holds before a copy overwrites what threads have read": (
+        "no fence before the next copy", "no fence",
+    ),
+}  # fmt: skip
+PRODUCTS = {
+    "its value is what `warpgroup_mma_wait(n, deps=[acc])` returns": (
+        "product not waited for", "no product wait",
+    ),
+    "their buffers are being read, and may not be filled again before that": (
+        "operand overwritten", "early refill",
+    ),
+}  # fmt: skip
+"""What the lessons say of who waits for whom -> the kernel's fault that breaks it, and its kind."""
+
+
+@pytest.mark.parametrize("words", [*RINGS, *PRODUCTS])
+def test_what_is_said_of_order_is_what_simulate_asks_for(words):
+    assert words in LESSON.flat
+    fault, kind = (RINGS | PRODUCTS)[words]
+    with pytest.raises(SimulationError) as caught:
+        if words in RINGS:
+            simulate(kernels.ring_kernel, (1,), *kernels.ring_arguments(7, 2, fault)[0])
+        else:
+            simulate(kernels.product_kernel, (1,), *kernels.product_arguments(fault)[0])
+    assert caught.value.kind == kind
+
+
+def test_what_is_said_of_a_barriers_phases():
+    barrier = Barrier("full")
+    barrier.init(1)
+    assert "a wait for 0 waits for the first copy, and a wait for 1 goes on at once" in LESSON.flat
+    assert not barrier.has_ended(0) and barrier.has_ended(1)
+    assert "whoever waits for 0 when the second copy has come waits for a third" in LESSON.flat
+    for phases in (1, 2, 3):
+        barrier.arrive(1, announced=64)
+        barrier.came(64)
+        assert barrier.has_ended(0) == (phases != 2)
+
+
+def test_what_is_left_out_is_said():
+    assert "and `simulate` does not look for it" in LESSON.flat  # the fence behind an init
+    x = descriptor(torch.zeros(16, 64, dtype=torch.float16), [16, 64])
+    simulate(unfenced_kernel, (1,), x)
+
+
+@gluon.jit
+def unfenced_kernel(x_desc):
+    x = gl.allocate_shared_memory(x_desc.dtype, [16, 64], x_desc.layout)
+    full = mbarrier.allocate_mbarrier()
+    mbarrier.init(full, count=1)
+    mbarrier.expect(full, x_desc.nbytes_per_cta)
+    tma.async_load(x_desc, [0, 0], full, x)
+    mbarrier.wait(full, 0)

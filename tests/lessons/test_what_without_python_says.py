@@ -109,7 +109,9 @@ def blocks(language):
 
 
 OTHER = re.compile(r'out="aot/tries/(multiply|both|linked|wider|all)"')
-OF_ATTENTION = re.compile(r"(attention_grid|pointers|constants|signature|name|fmha|fmha_linked)\b.* = ")
+OF_ATTENTION = re.compile(
+    r"(attention_grid|pointers|constants|signature|name|fmha|fmha_linked)\b.* = "
+)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Kernels with a fault each that one of Triton's sanitizers finds, and a pair of kernels to compare.
+"""Kernels with a fault each that one of Triton's sanitizers finds, and one to be compared.
 
     TRITON_INSTRUMENTATION_MODE=consan python tools/record/sanitized.py early
     python -m triton.tools.gsan tools/record/sanitized.py shared

@@ -1,4 +1,4 @@
-"""Runs the programs of `sanitized.py` on a GPU under Triton's sanitizers and keeps what they say."""
+"""Runs the programs of `sanitized.py` on a GPU under Triton's sanitizers; keeps what they say."""
 
 from pathlib import Path
 

@@ -116,7 +116,8 @@ MISTAKES = {
         Mistake("each product waited for", {"warpgroup_mma_wait(1, deps=[acc])":
             "warpgroup_mma_wait(0, deps=[acc])"},
             "wrong", "leave the newest one under way", "no product under way",
-            means="They wait for the product that they have just started, as in the exercise before."),
+            means="They wait for the product that they have just started, as in the exercise "
+            "before."),
         Mistake("two left running", {"warpgroup_mma_wait(1, deps=[acc])":
             "warpgroup_mma_wait(2, deps=[acc])"},
             "hazard", "An early refill", "early refill",
@@ -124,7 +125,8 @@ MISTAKES = {
         Mistake("no wait in the loop", {"        acc = warpgroup_mma_wait(1, deps=[acc])\n": ""},
             "does not compile", "acc is a product under way, which is no value yet",
             "loop carried variable acc changed type was but",
-            means="They think that the order of the products is enough; the copies know nothing of it."),
+            means="They think that the order of the products is enough; the copies know nothing "
+            "of it."),
         Mistake("no wait behind the loop", {"    # to here\n    rows": "    # to here\n    rows",
             "    acc = warpgroup_mma_wait(0, deps=[acc])\n": ""},
             "hazard", "A missing wait for a product", "no product wait",
@@ -175,7 +177,8 @@ MISTAKES = {
              SCORES: "        give_back(empty, 2 * i)\n"
              + SCORES.replace("        give_back(empty, 2 * i)\n", "")},
             "hazard", "An early refill", "early refill",
-            means="They count on the producer's order. It has V's buffer to wait for first, so that "
+            means="They count on the producer's order. It has V's buffer to wait for first, so "
+            "that "
             "K is safe by accident."),
         Mistake("K never given back",
             {SCORES: SCORES.replace("        give_back(empty, 2 * i)\n", "")},

@@ -151,7 +151,8 @@ MISTAKES = {
             means="They take the length of the memory for the length of the row."),
     ],
     "long-cosines": [
-        Mistake("sectors", {'cause = "d"': 'cause = "c"'}, "wrong", "The lanes of a warp load neighbors",
+        Mistake("sectors", {'cause = "d"': 'cause = "c"'}, "wrong", "The lanes of a warp load "
+        "neighbors",
             "cause c",
             means="They take every slow load for a scattered one; these lanes load neighbors."),
         Mistake("the sum of y's squares left out", {"        yy += y * y\n": ""},
@@ -204,18 +205,22 @@ MISTAKES = {
             means="They let PyTorch do the work that the kernel is for."),
     ],
     "crowded-counters": [
-        Mistake("too few programs", {'cause = "g"': 'cause = "a"'}, "wrong", "more than 132", "cause a",
+        Mistake("too few programs", {'cause = "g"': 'cause = "a"'}, "wrong", "more than 132",
+            "cause a",
             means="They blame the grid before they look at what the programs do to one another."),
         Mistake("relaxed, and as often", {
             "    counts = tl.histogram(x, BINS, mask=mask)\n": "",
             "tl.atomic_add(counts_ptr + tl.arange(0, BINS), counts, sem":
             "tl.atomic_add(counts_ptr + x, 1, mask=mask, sem",
         }, "wrong", "makes 1,024 updates", "many updates",
-            means="They follow the first advice alone: each update is cheaper, and there are as many."),
-        Mistake("what the mask leaves out counted", {", mask=mask)\n    tl.atomic": ")\n    tl.atomic"},
+            means="They follow the first advice alone: each update is cheaper, and there are as "
+            "many."),
+        Mistake("what the mask leaves out counted", {", mask=mask)\n    tl.atomic": ")\n    "
+        "tl.atomic"},
             "wrong", "At [0]", "wrong in case 1",
             means="They forget the mask of the histogram; the lanes that were not loaded hold 0."),
-        Mistake("stored", {"tl.atomic_add(counts_ptr + tl.arange(0, BINS), counts, sem=\"relaxed\")":
+        Mistake("stored", {
+            'tl.atomic_add(counts_ptr + tl.arange(0, BINS), counts, sem="relaxed")':
             "tl.store(counts_ptr + tl.arange(0, BINS), counts)"},
             "race", "different values", "race stores in case 1",
             means="They add up in the program and forget that there are other programs."),
@@ -226,7 +231,8 @@ MISTAKES = {
         Mistake("a mean in float64", {"tl.sum(x, axis=0) / n_cols\n    # to":
             "tl.sum(x.to(tl.float64), axis=0) / n_cols\n    # to"},
             "wrong", "the cause is still there", "still float64",
-            means="They keep the digits where they were thought to matter, and one number of float64 "
+            means="They keep the digits where they were thought to matter, and one number of "
+            "float64 "
             "makes the whole block float64 again."),
         Mistake("nothing subtracted", {"mean = tl.sum(x, axis=0) / n_cols": "mean = 0.0"},
             "wrong", "comes out if nothing is subtracted", "slip 1",
@@ -240,7 +246,8 @@ MISTAKES = {
         Mistake("narrow loads", {'cause = "i"': 'cause = "b"'}, "wrong", "gains nothing by itself",
             "cause b",
             means="They take a finding that is true and gains nothing."),
-        Mistake("stored", {"tl.atomic_add(out_ptr + document, tl.sum(total, axis=0), sem=\"relaxed\")":
+        Mistake("stored", {
+            'tl.atomic_add(out_ptr + document, tl.sum(total, axis=0), sem="relaxed")':
             "tl.store(out_ptr + document, tl.sum(total, axis=0))"},
             "race", "different values", "race stores in case 1",
             means="They forget that several programs have a part of one sum now."),
@@ -249,12 +256,14 @@ MISTAKES = {
             "reads outside", "outside x_ptr", "reads outside x_ptr 1000 in case 1",
             means="They cut whole pieces; the last one of a document is shorter."),
         Mistake("the whole document in each piece", {
-            "    begin += tl.program_id(axis=1) * PIECE\n    end = tl.minimum(end, begin + PIECE)\n":
+            "    begin += tl.program_id(axis=1) * PIECE\n    end = tl.minimum(end, begin + "
+            "PIECE)\n":
             "    piece = tl.program_id(axis=1)\n"},
             "wrong", "At [", "wrong in case 1",
             means="They start more programs and let each do all of the work."),
         Mistake("one program for all pieces", {
-            "    begin += tl.program_id(axis=1) * PIECE\n    end = tl.minimum(end, begin + PIECE)\n":
+            "    begin += tl.program_id(axis=1) * PIECE\n    end = tl.minimum(end, begin + "
+            "PIECE)\n":
             "    begin = tl.where(tl.program_id(axis=1) == 0, begin, end)\n"},
             "wrong", "the cause is still there", "still uneven programs",
             means="They keep the sum right by letting the first piece be the document."),

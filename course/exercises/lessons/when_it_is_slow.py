@@ -1,5 +1,7 @@
 """The exercises on the topic "when it is slow"."""
 
+from itertools import pairwise
+
 import torch
 import triton
 
@@ -139,8 +141,7 @@ def _documents(kernel: Kernel, x: torch.Tensor) -> torch.Tensor:
 
 def _document_sums(x: torch.Tensor) -> torch.Tensor:
     begins = _begins(x).tolist()
-    pairs = zip(begins, begins[1:], strict=False)
-    return torch.stack([x[begin:end].sum() for begin, end in pairs])
+    return torch.stack([x[begin:end].sum() for begin, end in pairwise(begins)])
 
 
 def _uneven_documents() -> tuple[torch.Tensor, ...]:
@@ -329,13 +330,17 @@ EXERCISES = (
         "compiler-or-you",
         right="d",
         why={
-            "a": "More warps add up in another order, and float additions round. Under fpsan the bits "
+            "a": "More warps add up in another order, and float additions round. Under fpsan the "
+            "bits "
             "would agree.",
             "b": "A race is the kernel's. The pipeline only moves the read, so that it shows.",
-            "c": "A tl.dot of float32 is TF32 unless you say otherwise, and CPU mode rounds nothing.",
-            "d": "No race, no undefined lane, and no rounding: under fpsan both would give the same "
+            "c": "A tl.dot of float32 is TF32 unless you say otherwise, and CPU mode rounds "
+            "nothing.",
+            "d": "No race, no undefined lane, and no rounding: under fpsan both would give the "
+            "same "
             "bits if they computed the same formula. Reduce it to one file, and report it.",
-            "e": "What changes from run to run with the same input is a race, until shown otherwise.",
+            "e": "What changes from run to run with the same input is a race, until shown "
+            "otherwise.",
         },
     ),
     KernelExercise(
@@ -391,7 +396,8 @@ EXERCISES = (
             a="There is a program for each of 2,048 pairs.",
             b="The loads are wide: `n_cols` and the addresses are divisible by 16.",
             c="The lanes of a warp load neighbors: `cost` counts no more sectors than it must.",
-            d="Two rows of 32,768 numbers are 512 numbers for each of 128 threads, and a thread has "
+            d="Two rows of 32,768 numbers are 512 numbers for each of 128 threads, and a thread "
+            "has "
             "255 registers at most.",
             e=ONE_BY_ONE,
             f=NO_DOT,
@@ -456,7 +462,8 @@ EXERCISES = (
             right="g",
             a="1,024 programs are more than 132.",
             b="The loads are wide: 2^22 and the addresses are divisible by 16.",
-            c="Neighbors load neighbors. Which counters they update depends on the image, and all 16 "
+            c="Neighbors load neighbors. Which counters they update depends on the image, and "
+            "all 16 "
             "lie in two sectors.",
             g="262,144 updates of each counter go through one place of the L2 cache, one after the "
             "other.",
@@ -505,9 +512,11 @@ EXERCISES = (
             "documents-in-pieces",
             right="i",
             a="1,024 programs are more than 132, and each has something to do.",
-            b="The loads are narrow, since the compiler knows nothing of where documents begin. That "
+            b="The loads are narrow, since the compiler knows nothing of where documents begin. "
+            "That "
             "gains nothing by itself: two programs run long after the others have ended.",
-            e="The loop does wait for its loads. A pipeline would make 489 iterations shorter, and two "
+            e="The loop does wait for its loads. A pipeline would make 489 iterations shorter, "
+            "and two "
             "multiprocessors would still work alone.",
             g="There is no atomic in it.",
             h="`lower` finds no f64 in its PTX.",
