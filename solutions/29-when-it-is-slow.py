@@ -465,7 +465,7 @@ metrics
 # The change to try is a narrower tile, so that two or three programs share a multiprocessor. There
 # is room: a copy moves 4.2 TB/s, and the last row says 2.6. (The estimates of `cost` and `diagnose`
 # go by the data sheet's 4.8 TB/s, which no kernel reaches. So a kernel at the copy's speed takes an
-# eighth longer than they say.)
+# seventh longer than they say.)
 
 # %% [markdown]
 # ## On your own

@@ -114,12 +114,28 @@ def no_atomics(stages: dict[str, str]) -> Judged | None:
 
 def _loss(kernel: Kernel, x: Tensor, target: Tensor) -> Tensor:
     loss = torch.empty(len(x), dtype=x.dtype, device=x.device)
-    kernel[(len(x),)](x, target, loss, x.shape[1], x.stride(0), BLOCK_N=32)
+    kernel[(len(x),)](x, target, loss, x.shape[1], x.stride(0), BLOCK_N=LOSS_BLOCK)
     return loss
 
 
 def _losses(x: Tensor, target: Tensor) -> Tensor:
     return torch.logsumexp(x, dim=1) - x.gather(1, target[:, None])[:, 0]
+
+
+LOSS_BLOCK = 32
+"""Columns of a tile of exercise fused-cross-entropy."""
+
+
+def _tile_losses(x: Tensor, target: Tensor, other: float, rescaled: bool = True) -> Tensor:
+    """The losses as they come out tile by tile, with `other` in the lanes past the end."""
+    columns = -(-x.shape[1] // LOSS_BLOCK) * LOSS_BLOCK
+    padded = torch.nn.functional.pad(x, (0, columns - x.shape[1]), value=other)
+    m, total = torch.full_like(x[:, 0], -float("inf")), torch.zeros_like(x[:, 0])
+    for tile in padded.split(LOSS_BLOCK, dim=1):
+        new_m = torch.maximum(m, tile.max(dim=1).values)
+        kept = total * (m - new_m).exp() if rescaled else total
+        m, total = new_m, kept + (tile - new_m[:, None]).exp().sum(dim=1)
+    return m + total.log() - x.gather(1, target[:, None])[:, 0]
 
 
 def _loss_case(rows: int, cols: int, layout: str = "contiguous", values: str = "normal") -> Case:
@@ -223,6 +239,9 @@ EXERCISES = (
             "the sign is the other one": lambda x, target: -_losses(x, target),
             "the maximum is not added again":
             lambda x, target: _losses(x, target) - x.max(1).values,
+            "the sum so far is not rescaled when the maximum grows":
+            lambda x, target: _tile_losses(x, target, -float("inf"), rescaled=False),
+            "lanes past the end count as zeros": lambda x, target: _tile_losses(x, target, 0.0),
         },
     ),
 )  # fmt: skip
