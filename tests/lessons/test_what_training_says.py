@@ -1,4 +1,4 @@
-"""What the lessons on attention's gradient say is what their cells print, and what can be computed."""
+"""What the notebooks on attention's gradient say is what their cells print."""
 
 import json
 import math
@@ -17,7 +17,7 @@ def printed(code):
 
 
 def test_one_kernel_takes_five_products_and_two_take_seven():
-    rows = re.findall(r"(\w+) +([\d,]+) of dots +([\d,]+) bytes", printed("count(backward)"))
+    rows = re.findall(r"(\w+) +([\d,]+) of dots +([\d,]+) bytes", printed("    count(backward)"))
     dots = [int(products.replace(",", "")) for _, products, _ in rows]
     product = 2 * 2 * 256 * 256 * 64  # heads, queries, keys and dimensions of the cell
     assert "Five products and not seven" in LESSON.flat
