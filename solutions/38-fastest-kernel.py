@@ -502,3 +502,5 @@ for (name, n), share in shares.items():
 # %% [markdown]
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
 # [solutions/38-fastest-kernel.py](../solutions/38-fastest-kernel.py) has all answers.
+#
+# **Next:** [39, the gradient of attention](39-attention-gradient.ipynb).
