@@ -148,13 +148,12 @@ diagnose(columns_kernel, (n_cols,), big, big, n_rows, n_cols, BLOCK_ROWS=1024, t
 
 # %% [markdown]
 # Each finding has its number, its line, the reason, and a change to try. Read the gains with care. A
-# **gain** is what *this* change alone would bring, and the part of the GPU that takes longest sets
+# gain is what *this* change alone would bring, and the part of the GPU that takes longest sets
 # the time. Fix the load alone, and the scattered store still takes its time, since the L2 cache is
 # several times slower at scattered stores than at scattered loads: hence 1.2. Fix the store alone,
 # and the load is what is left: hence 5.5. So gains do not multiply, and the second one grows once
 # the first is had. Here one change does both: let the program take 32 columns side by side, with
-# the last index of the block
-# along the row.
+# the last index of the block along the row.
 
 
 # %%
@@ -447,8 +446,8 @@ metrics
 
 # %% [markdown]
 # Look at memory, L2 cache and multiprocessors first. Where one of them is near 80 % or more, that
-# part of the GPU is what the kernel waits for. The row below them is no such part: it is the
-# **occupancy**, the warps that a multiprocessor has at work, of those that it has room for.
+# part of the GPU is what the kernel waits for. The row below them is no such part. It is the
+# occupancy, the warps that a multiprocessor has at work, of those that it has room for.
 #
 # In the first column it is the L2 cache: see the answer above.
 #
