@@ -334,7 +334,7 @@ print(*fmha_linked.sources, fmha_linked.header, fmha_library, sep="\n")
 # target_link_libraries(server PRIVATE cuda pthread)
 # ```
 #
-# **Several kinds of GPU.** `link` takes one architecture, since no argument of a call says on which GPU
+# *Several kinds of GPU.* `link` takes one architecture, since no argument of a call says on which GPU
 # it runs. So export under a name for each, `fmha_sm80` and `fmha_sm90`, into a folder each, and link
 # each by itself. Then compile all of them into the one library, and choose once:
 #
@@ -345,7 +345,7 @@ print(*fmha_linked.sources, fmha_linked.header, fmha_library, sep="\n")
 # ```
 #
 # Machine code for sm_80 also runs on the other GPUs of compute capability 8, and that for sm_90 on 9.0
-# alone. **The driver** must be as new as CUDA's major version that made the machine code, and know the
+# alone. *The driver* must be as new as CUDA's major version that made the machine code, and know the
 # functions that the C calls, which came with CUDA 12.0. So the least is 525.60.13 on Linux, if the
 # assembler is of CUDA 12, and 580 if it is of CUDA 13:
 

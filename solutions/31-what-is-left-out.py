@@ -36,9 +36,9 @@ import triton.language as tl
 #
 # | | what may be wrong | where you see it | a usual cure |
 # |---|---|---|---|
-# | **g** | many programs update one place by atomics | "updates each element … times", or fences | add up in the program, update once |
-# | **h** | float64 by accident | `diagnose`, or `f64` in PTX | one `.to(tl.float32)`, where it begins |
-# | **i** | uneven programs: one runs its loop far more often than the rest | how often programs run it | pieces of one length, a program for each |
+# | g | many programs update one place by atomics | "updates each element … times", or fences | add up in the program, update once |
+# | h | float64 by accident | `diagnose`, or `f64` in PTX | one `.to(tl.float32)`, where it begins |
+# | i | uneven programs: one runs its loop far more often than the rest | how often programs run it | pieces of one length, a program for each |
 #
 # They are apart from the six because the six hold for every kernel, and these need something in it:
 # an atomic, a number of 64 bits, a loop whose length depends on the program. So look for that
@@ -358,14 +358,14 @@ blocks(128, num_warps=8)
 # takes the time that is not counted: barriers, a queue at one address, one instruction that waits for
 # the last, a clock that has gone down. Three ways are left, in this order:
 #
-# 1. **Take something away, and time what is left.** Store one number in place of the block; load from
+# 1. *Take something away, and time what is left.* Store one number in place of the block; load from
 #    a place that is always the same; leave the `exp` out. What the time drops by is what that part
 #    costs on top of the others. The results are wrong meanwhile, and that is all right. (The compiler
 #    throws away what nobody uses, so look at the PTX: is the rest still there?) On a GPU `diagnose`
 #    makes such experiments itself.
-# 2. **Profile.** Notebook {when-it-is-slow} says which five numbers of Nsight Compute to read first.
+# 2. *Profile.* Notebook {when-it-is-slow} says which five numbers of Nsight Compute to read first.
 #    Its page "Warp State" then says what warps wait for.
-# 3. **Make it small.** Halve the size, then halve it again. A time that does not drop is spent on
+# 3. *Make it small.* Halve the size, then halve it again. A time that does not drop is spent on
 #    something that does not depend on the size: the launch, a single slow program, a first load.
 #
 # And write down the time before each change. Two changes at once tell you nothing about either.
