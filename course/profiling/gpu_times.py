@@ -1,0 +1,101 @@
+"""What each kernel took on the GPU, as CUPTI tells PyTorch's profiler: of all kernels, whoever
+launched them, from whatever thread or CUDA graph."""
+
+import contextlib
+import json
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from triton.runtime.autotuner import Autotuner
+
+from course import MODE
+from course.triton_internals.patching import patched
+from course.type_names import AnyValue
+
+
+@dataclass(frozen=True)
+class GpuKernel:
+    """One kernel that has run on a GPU."""
+
+    name: str
+    start_ns: float
+    """Since 1970."""
+    us: float
+    device: int
+    grid: tuple[int, ...] = ()
+    """Empty for what is no kernel: a copy or a fill."""
+
+
+@dataclass
+class Timed:
+    """What ran on GPUs while it was watched."""
+
+    kernels: list[GpuKernel] = field(default_factory=list)
+    trials: list[tuple[int, int]] = field(default_factory=list)
+    """The times at which `@triton.autotune` measured: from, to, in nanoseconds since 1970."""
+    problem: str = ""
+    """Why there are no times; empty where there are."""
+
+    def is_trial(self, kernel: GpuKernel) -> bool:
+        return any(start <= kernel.start_ns <= end for start, end in self.trials)
+
+
+@contextlib.contextmanager
+def gpu_timed() -> Iterator[Timed]:
+    """While active, kernels are timed, if there is a GPU. They are there once it is over."""
+    timed = Timed()
+    if not MODE.gpu:
+        timed.problem = "there is no GPU"
+        yield timed
+        return
+    from torch.profiler import ProfilerActivity, profile
+
+    own_bench = Autotuner._bench
+
+    def bench(tuner: Any, *args: AnyValue, **kwargs: AnyValue) -> Any:
+        start = time.time_ns()
+        try:
+            return own_bench(tuner, *args, **kwargs)
+        finally:
+            timed.trials.append((start, time.time_ns()))
+
+    # Without what the CPU does: that would slow every operation.
+    profiler = profile(activities=[ProfilerActivity.CUDA])
+    try:
+        profiler.start()
+    except RuntimeError as error:  # another one is at work
+        timed.problem = f"PyTorch's profiler does not start ({error})"
+        yield timed
+        return
+    try:
+        with patched(Autotuner, _bench=bench):
+            yield timed
+    finally:
+        try:
+            profiler.stop()
+            with tempfile.TemporaryDirectory(prefix="course-profile-") as folder:
+                path = Path(folder) / "trace.json"
+                profiler.export_chrome_trace(str(path))
+                timed.kernels = kernels_of(json.loads(path.read_bytes()))
+        except (RuntimeError, OSError, ValueError) as error:
+            timed.problem = f"PyTorch's profiler failed ({error})"
+
+
+def kernels_of(trace: dict[str, Any]) -> list[GpuKernel]:
+    """The GPU's part of a trace as PyTorch's profiler exports it."""
+    base = trace.get("baseTimeNanoseconds", 0)
+    return [
+        GpuKernel(
+            each["name"],
+            base + 1000 * each["ts"],
+            each["dur"],
+            each["args"].get("device", 0),
+            tuple(each["args"].get("grid", ())),
+        )
+        for each in trace["traceEvents"]
+        if each.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")
+    ]
