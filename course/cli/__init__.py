@@ -158,7 +158,9 @@ def compare_tritons(
     from course.profiling.two_tritons import compare
 
     given = {"-s": signature, "--target": target, "-w": num_warps, "-ns": num_stages}
-    options = [each for name, value in given.items() if value is not None for each in (name, str(value))]
+    options = [
+        each for name, value in given.items() if value is not None for each in (name, str(value))
+    ]
     print(compare([kernel, *options], triton, diff))
 
 

@@ -12,7 +12,13 @@ from course.triton_internals.launches_watched import launches_watched
 
 from .gpu_times import gpu_timed
 from .result import Profile
-from .seen import Kind, Seen
+from .row import Row
+from .seen import Seen
+
+STARTED = ("os.fork", "os.forkpty", "subprocess.Popen", "os.posix_spawn", "os.exec", "os.spawn")
+"""What Python's audit hooks call the start of a process."""
+_listeners: list[Counter[str]] = []
+_hooks: list[Any] = []
 
 
 @contextlib.contextmanager
@@ -20,14 +26,14 @@ def profile(
     run: bool = True,
     data: bool = False,
     target: str | None = None,
-    on_new: Callable[[Kind], None] = lambda _: None,
+    on_new: Callable[[Row], None] = lambda _: None,
 ) -> Iterator[Profile]:
     """Watch what runs within a `with`: each Triton kernel, how often, and what there is to gain.
 
         with course.profile() as p:
             train_step(model, batch)
-        p               # a table and a tree, in the order of what there is to gain
-        p[0].diagnose() # why; also .cost(), .explore(), .replay(), .verify(reference)
+        p                          # a table and a tree, what there is to gain most first
+        p[0].diagnose()            # why; also cost, explore, replay and verify
         p[0].reproduce("slow.py")  # a file that repeats the launch by itself
 
     A row is a kernel that one line launches with arguments of the same shapes and types; its first
@@ -39,42 +45,36 @@ def profile(
         allocated.
     data: keep the numbers of each row's tensors too, in the CPU's memory.
     target: a GPU with known peak figures, as `cost` takes it.
+    on_new: is told of each row before its first launch runs.
     """
-    result = Profile(target)
-    seen = Seen(data, on_new)
+    result, seen = Profile(), Seen(data, target, on_new)
     with contextlib.ExitStack() as stack:
-        stack.callback(lambda: result.take([*seen.kinds.values()], timed))
+        stack.callback(lambda: result.take([*seen.rows.values()], timed))
         timed = stack.enter_context(gpu_timed())
         stack.enter_context(_processes_named(result.notes))
         stack.enter_context(launches_watched(seen, run))
         yield result
 
 
-STARTED = ("os.fork", "os.forkpty", "subprocess.Popen", "os.posix_spawn", "os.exec", "os.spawn")
-_listeners: list[Counter[str]] = []
-_hooked: list[bool] = []
-
-
 @contextlib.contextmanager
 def _processes_named(notes: list[str]) -> Iterator[None]:
     """Name the processes that a program starts: nobody watches what they launch."""
-    started: Counter[str] = Counter()
-    if not _hooked:  # a hook stays for ever
-        _hooked.append(True)
+    if not _hooks:  # it stays for ever
+        _hooks.append(_heard)
         sys.addaudithook(_heard)
-    own = os.getpid()
+    started: Counter[str] = Counter()
     _listeners.append(started)
     try:
         yield
     finally:
         _listeners.remove(started)
-        if os.getpid() == own and started:
+        if started:
             named = ", ".join(f"{name} ({n})" for name, n in started.items())
             notes.append(f"The program started other processes, which were not watched: {named}.")
 
 
-def _heard(event: str, parts: tuple[Any, ...]) -> None:
+def _heard(event: str, given: tuple[Any, ...]) -> None:
     if event in STARTED:
-        what = f"{event}" if "fork" in event else Path(os.fsdecode(parts[0])).name
+        what = Path(os.fsdecode(given[0])).name if given else event
         for started in _listeners:
             started[what] += 1

@@ -26,8 +26,8 @@ class GpuKernel:
     """Since 1970."""
     us: float
     device: int
-    grid: tuple[int, ...] = ()
-    """Empty for what is no kernel: a copy or a fill."""
+    grid: tuple[int, ...]
+    """Empty for a copy or a fill."""
 
 
 @dataclass
@@ -36,9 +36,9 @@ class Timed:
 
     kernels: list[GpuKernel] = field(default_factory=list)
     trials: list[tuple[int, int]] = field(default_factory=list)
-    """The times at which `@triton.autotune` measured: from, to, in nanoseconds since 1970."""
+    """When `@triton.autotune` measured: from, to, in nanoseconds since 1970."""
     problem: str = ""
-    """Why there are no times; empty where there are."""
+    """Why there are no times where there is a GPU; else empty."""
 
     def is_trial(self, kernel: GpuKernel) -> bool:
         return any(start <= kernel.start_ns <= end for start, end in self.trials)
@@ -49,7 +49,6 @@ def gpu_timed() -> Iterator[Timed]:
     """While active, kernels are timed, if there is a GPU. They are there once it is over."""
     timed = Timed()
     if not MODE.gpu:
-        timed.problem = "there is no GPU"
         yield timed
         return
     from torch.profiler import ProfilerActivity, profile
@@ -68,34 +67,26 @@ def gpu_timed() -> Iterator[Timed]:
     try:
         profiler.start()
     except RuntimeError as error:  # another one is at work
-        timed.problem = f"PyTorch's profiler does not start ({error})"
-        yield timed
-        return
+        timed.problem = str(error)
     try:
         with patched(Autotuner, _bench=bench):
             yield timed
     finally:
-        try:
+        if not timed.problem:
             profiler.stop()
             with tempfile.TemporaryDirectory(prefix="course-profile-") as folder:
                 path = Path(folder) / "trace.json"
                 profiler.export_chrome_trace(str(path))
                 timed.kernels = kernels_of(json.loads(path.read_bytes()))
-        except (RuntimeError, OSError, ValueError) as error:
-            timed.problem = f"PyTorch's profiler failed ({error})"
 
 
 def kernels_of(trace: dict[str, Any]) -> list[GpuKernel]:
     """The GPU's part of a trace as PyTorch's profiler exports it."""
     base = trace.get("baseTimeNanoseconds", 0)
-    return [
-        GpuKernel(
-            each["name"],
-            base + 1000 * each["ts"],
-            each["dur"],
-            each["args"].get("device", 0),
-            tuple(each["args"].get("grid", ())),
-        )
-        for each in trace["traceEvents"]
-        if each.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")
-    ]
+    found = []
+    for each in trace["traceEvents"]:
+        if each.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset"):
+            device, grid = each["args"].get("device", 0), tuple(each["args"].get("grid", ()))
+            start_ns = base + 1000 * each["ts"]
+            found.append(GpuKernel(each["name"], start_ns, each["dur"], device, grid))
+    return found

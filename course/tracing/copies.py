@@ -51,14 +51,16 @@ class Outlines(Copies):
         counts = not (tensor.is_meta or tensor.is_floating_point()) and own.nbytes() <= MOST_COUNTED
         if not counts or (tensor.is_cuda and torch.cuda.is_current_stream_capturing()):
             return torch.UntypedStorage(own.nbytes(), device="meta")
-        return own.cpu() if tensor.is_cuda else own.clone()
+        counted: torch.UntypedStorage = own.cpu() if tensor.is_cuda else own.clone()
+        return counted
 
 
 class OnHost(Copies):
     """Copies in the CPU's memory."""
 
     def _copied(self, tensor: torch.Tensor) -> torch.UntypedStorage:
-        return super()._copied(tensor).cpu()
+        copied: torch.UntypedStorage = super()._copied(tensor).cpu()
+        return copied
 
 
 class Filled(Copies):
@@ -77,7 +79,8 @@ class Filled(Copies):
             if tensor.is_floating_point():
                 made = torch.randn(length, generator=self._random)
             own = made.to(tensor.dtype).untyped_storage()
-        return own.to(device=torch.device(self._device)) if self._device != "cpu" else own.clone()
+        here: torch.UntypedStorage = own.clone().to(device=torch.device(self._device))
+        return here
 
 
 def on_storage(storage: torch.UntypedStorage, like: torch.Tensor) -> torch.Tensor:

@@ -18,7 +18,6 @@ from course.when_imported import when_imported
 from .driver import do_bench
 from .patching import patched
 
-
 COMPILED = "torch._inductor.runtime.triton_heuristics"
 """The module through which torch.compile launches the kernels that it has written."""
 
