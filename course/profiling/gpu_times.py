@@ -4,17 +4,13 @@ launched them, from whatever thread or CUDA graph."""
 import contextlib
 import json
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from triton.runtime.autotuner import Autotuner
-
 from course import MODE
-from course.triton_internals.patching import patched
-from course.type_names import AnyValue
+from course.triton_internals.driver import trials_noted
 
 
 @dataclass(frozen=True)
@@ -53,15 +49,6 @@ def gpu_timed() -> Iterator[Timed]:
         return
     from torch.profiler import ProfilerActivity, profile
 
-    own_bench = Autotuner._bench
-
-    def bench(tuner: Any, *args: AnyValue, **kwargs: AnyValue) -> Any:
-        start = time.time_ns()
-        try:
-            return own_bench(tuner, *args, **kwargs)
-        finally:
-            timed.trials.append((start, time.time_ns()))
-
     # Without what the CPU does: that would slow every operation.
     profiler = profile(activities=[ProfilerActivity.CUDA])
     try:
@@ -69,7 +56,7 @@ def gpu_timed() -> Iterator[Timed]:
     except RuntimeError as error:  # another one is at work
         timed.problem = str(error)
     try:
-        with patched(Autotuner, _bench=bench):
+        with trials_noted(timed.trials):
             yield timed
     finally:
         if not timed.problem:

@@ -5,13 +5,12 @@ from types import SimpleNamespace
 import torch
 from liger_kernel.transformers.dyt import LigerDyT
 from liger_kernel.transformers.geglu import LigerGEGLUMLP
-from liger_kernel.transformers.group_norm import LigerGroupNorm
 from liger_kernel.transformers.layer_norm import LigerLayerNorm
 
 torch.manual_seed(0)
 config = SimpleNamespace(hidden_size=64, intermediate_size=128, hidden_act="gelu_pytorch_tanh")
 first = torch.nn.Conv2d(3, 64, 4, stride=4)
-grouped, normed = LigerGroupNorm(64, 8), LigerLayerNorm(64)
+grouped, normed = torch.nn.GroupNorm(8, 64), LigerLayerNorm(64)
 mlp, last = LigerGEGLUMLP(config), LigerDyT(64)
 parts = torch.nn.ModuleList([first, grouped, normed, mlp, last])
 optimizer = torch.optim.SGD(parts.parameters(), lr=0.01)
