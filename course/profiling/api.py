@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from course import MODE
 from course.triton_internals.launches_watched import launches_watched
 
 from .gpu_times import gpu_timed
@@ -47,7 +48,7 @@ def profile(
     target: a GPU with known peak figures, as `cost` takes it.
     on_new: is told of each row before its first launch runs.
     """
-    result, seen = Profile(), Seen(data, target, on_new)
+    result, seen = Profile(), Seen(data, target, on_new, thinly=MODE.gpu)
     with contextlib.ExitStack() as stack:
         stack.callback(lambda: result.take([*seen.rows.values()], timed))
         timed = stack.enter_context(gpu_timed())

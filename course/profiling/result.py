@@ -210,8 +210,8 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> str:
 def shared_out(rows: Sequence[Row], timed: Timed) -> list[Other]:
     """Give each row the time of its kernels; what is nobody's is returned, by its name.
 
-    A kernel's name and its grid say whose it is. Rows that have both alike share their time by how
-    often they were launched. What a GPU ran more often than it was launched came from graphs.
+    A kernel's name and its grid say whose it is, and how often it ran, CUDA graphs included. Rows
+    that have both alike share time and launches by how often they were seen to be launched.
     """
     owners: dict[Any, list[Row]] = {}
     for row in rows:
@@ -234,6 +234,6 @@ def shared_out(rows: Sequence[Row], timed: Timed) -> list[Other]:
         launched = sum(row.launches for row in owners[key])
         for row in owners[key]:
             row.us = sum(times) * row.launches / launched
-            row.launches = round(row.launches * max(1, len(times) / launched))
+            row.launches = round(len(times) * row.launches / launched)
     found = [Other(name, len(times), sum(times)) for name, times in others.items()]
     return sorted(found, key=lambda each: -each.us)

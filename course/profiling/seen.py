@@ -3,6 +3,7 @@ often. Nothing of a launch is held once it has ended but its outline."""
 
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,8 @@ from .row import Place, Row
 
 NOT_THE_PROGRAM = {"course", "torch", "triton", "IPython", "ipykernel", "tornado", "traitlets"}
 """Packages whose lines are left out of the path to a launch, beside Python's own modules."""
+STEADY, ONE_IN = 64, 16
+"""Launches of a kernel after which only one in so many is looked at."""
 ROOM = str(Path(__file__).parent)
 """Whose lines run scripts."""
 
@@ -29,29 +32,38 @@ ROOM = str(Path(__file__).parent)
 class Seen(Recorder):
     """Counts launches by their kind, and keeps an outline of the first of each."""
 
-    def __init__(self, data: bool, target: str | None, on_new: Callable[[Row], None]) -> None:
+    def __init__(
+        self, data: bool, target: str | None, on_new: Callable[[Row], None], thinly: bool = False
+    ) -> None:
         """data: keep the numbers of tensors too. on_new: is told of each row before its first
-        launch runs."""
+        launch runs. thinly: look at every 16th launch only, once a kernel has brought nothing new
+        for a while: a look takes as long as half a launch does, and a GPU's profiler counts."""
         super().__init__()
         self.rows: dict[Any, Row] = {}
         self._copies: type[Copies] = OnHost if data else Outlines
         self._target, self._on_new, self._lock = target, on_new, threading.Lock()
+        self._thinly, self._known = thinly, Counter[int]()
 
     def wanted(self, launch: WatchedLaunch) -> Copies | None:
         frame = _of_the_program(sys._getframe(1))
         given = (*launch.args, *launch.kwargs, *launch.kwargs.values())
         grid = None if callable(launch.grid) else launch.grid
         line = frame and (frame.f_code, frame.f_lineno)
-        key = launch.kernel.fn, line, grid, *map(_kind_of, given)
+        key = id(launch.kernel), line, grid, *map(_kind_of, given)  # a row holds its kernel
         with self._lock:
             if (row := self.rows.get(key)) is not None:
                 row.launches += 1
                 return None
+            self._known[id(launch.kernel)] = 0
             name = inner_kernel(launch.kernel).fn.__name__
             self.rows[key] = launch.note = Row(name, _path(frame), self._target, gpu_name=name)
         return self._copies()
 
     def begins(self, launch: WatchedLaunch) -> bool:
+        if self._thinly:
+            self._known[id(launch.kernel)] += 1
+            if (times := self._known[id(launch.kernel)]) > STEADY and times % ONE_IN:
+                return False
         return self._harmless(super().begins, launch) or False
 
     def ready(self, launch: WatchedLaunch) -> None:

@@ -62,7 +62,8 @@ class Launch:
         The file needs PyTorch and Triton, and a package that the kernel's helpers are imported
         from. The tensors' values lie beside it, as NAME.pt.
         seed: make the values anew from this seed instead: floating-point numbers of a normal
-            distribution, and integers between the smallest and the largest recorded one.
+            distribution, and integers between the smallest and the largest recorded one; up to 64
+            integers stand in the file as they were, since they may be where sequences begin.
 
         Raises CourseError where something that the kernel uses cannot go along.
         """

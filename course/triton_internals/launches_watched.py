@@ -63,20 +63,16 @@ def launches_watched(recorder: Recorder, run: bool) -> Iterator[None]:
     """
     here = threading.local()  # PyTorch launches what a gradient needs from threads of its own
 
-    @contextlib.contextmanager
-    def watching(*parts: Any) -> Iterator[WatchedLaunch]:
-        """The launch that is under way in this thread, which begins here if there is none."""
-        if (launch := getattr(here, "launch", None)) is not None:
-            yield launch
-            return
-        here.launch = launch = WatchedLaunch(*parts)
-        try:
-            launch.told = recorder.begins(launch)
-            yield launch
-        finally:
-            here.launch = None
-            if launch.told:
-                recorder.ended(launch)
+    def begin(*parts: Any) -> WatchedLaunch:
+        launch = WatchedLaunch(*parts)
+        launch.told = recorder.begins(launch)
+        here.launch = launch
+        return launch
+
+    def end(launch: WatchedLaunch) -> None:
+        here.launch = None
+        if launch.told:
+            recorder.ended(launch)
 
     def watched_run(own_run: Function, innermost: bool) -> Function:
         def watched(
@@ -84,7 +80,9 @@ def launches_watched(recorder: Recorder, run: bool) -> Iterator[None]:
         ) -> Any:
             if warmup:
                 return own_run(kernel, *args, grid=grid, warmup=True, **kwargs)
-            with watching(kernel, args, kwargs, grid) as launch:
+            around = getattr(here, "launch", None)
+            launch = around or begin(kernel, args, kwargs, grid)
+            try:
                 if innermost and launch.told:
                     _choose(launch, kernel, args, kwargs)
                     recorder.ready(launch)
@@ -93,6 +91,9 @@ def launches_watched(recorder: Recorder, run: bool) -> Iterator[None]:
                 result = own_run(kernel, *args, grid=grid, warmup=False, **kwargs)
                 launch.compiled = launch.compiled or result
                 return result
+            finally:
+                if around is None:
+                    end(launch)
 
         return watched
 
@@ -103,12 +104,15 @@ def launches_watched(recorder: Recorder, run: bool) -> Iterator[None]:
         def watched(tuner: Any, *args: AnyValue, **kwargs: AnyValue) -> Any:
             if getattr(here, "launch", None) is not None or kwargs.get("benchmark_run"):
                 return own_run(tuner, *args, **kwargs)
-            with watching(tuner.fn, args, {}, None) as launch:
+            launch = begin(tuner.fn, args, {}, None)
+            try:
                 result = own_run(tuner, *args, **kwargs) if run else None
                 if launch.told:
                     _choose_compiled(launch, tuner, args)
                     recorder.ready(launch)
                 return result
+            finally:
+                end(launch)
 
         stack.enter_context(patched(module.CachingAutotuner, run=watched))
 
@@ -147,13 +151,7 @@ def _choose_compiled(launch: WatchedLaunch, tuner: Any, args: Sequence[AnyValue]
     types = tuner.triton_meta["signature"]
     named = zip((name for name in types if types[name] != "constexpr"), given, strict=False)
     config = Config(chosen.kwargs, num_warps=chosen.num_warps, num_stages=chosen.num_stages)
-    constants = {name: value for (name, *_), value in _constants(tuner) if name in types}
-    launch.args, launch.kwargs = (), dict(named) | constants | config.all_kwargs()
-
-
-def _constants(tuner: Any) -> Any:
-    """What is fixed of a kernel that torch.compile has written, by name or by place."""
-    names = [*tuner.triton_meta["signature"]]
-    for key, value in tuner.triton_meta.get("constants", {}).items():
-        place = key[0] if isinstance(key, tuple) else key
-        yield (names[place] if isinstance(place, int) else place,), value
+    constants = tuner.triton_meta.get("constants", {})  # by name, or by a place in a tuple
+    names = [*types]
+    fixed = {names[key[0]] if isinstance(key, tuple) else key: constants[key] for key in constants}
+    launch.args, launch.kwargs = (), dict(named) | fixed | config.all_kwargs()

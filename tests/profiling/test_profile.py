@@ -210,3 +210,15 @@ def test_a_launch_that_was_seen_before_is_told_no_more():
         for _ in range(5):
             program.take(X, PLACES)
     assert len(told) == 1 and next(iter(seen.rows.values())).launches == 5
+
+
+def test_on_a_gpu_a_kernel_that_brings_nothing_new_is_looked_at_now_and_then():
+    seen = Seen(False, None, lambda _: None, thinly=True)
+    with launches_watched(seen, run=False):
+        for _ in range(64 + 160):
+            program.take(X, PLACES)
+        program.scale(X, 2.0)
+        for _ in range(16):
+            program.take(X[:, :32].clone(), PLACES)
+    launched = [row.launches for row in seen.rows.values()]
+    assert launched == [64 + 10, 1, 16]  # something new: it is looked at again

@@ -1,12 +1,12 @@
 """A training step of a layer of HGRN, of flash-linear-attention."""
 
 import torch
-from fla.layers import HGRNAttention
+from fla.ops.hgrn import fused_recurrent_hgrn
 
 torch.manual_seed(0)
-layer = HGRNAttention(hidden_size=64, expand_ratio=1)
-x = torch.randn(1, 64, 64, requires_grad=True)
-y, *_ = layer(x)
-loss = y.square().mean()
-loss.backward()
-print(f"loss {loss.item():.6f}")
+x, weight = torch.randn(1, 64, 64), torch.nn.Linear(64, 3 * 64, bias=False)
+q, k, v = weight(x).view(1, 64, 3, 2, 32).unbind(2)
+g = torch.nn.functional.logsigmoid(torch.randn(1, 64, 64))
+out, _ = fused_recurrent_hgrn(v.reshape(1, 64, 64), g)
+out.square().mean().backward()
+print(f"gradient {weight.weight.grad.abs().sum().item():.6f}")

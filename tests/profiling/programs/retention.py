@@ -1,12 +1,11 @@
 """A training step of a layer of multi-scale retention, of flash-linear-attention."""
 
 import torch
-from fla.layers import MultiScaleRetention
+from fla.ops.retention import chunk_retention
 
 torch.manual_seed(0)
-layer = MultiScaleRetention(hidden_size=64, num_heads=2)
-x = torch.randn(1, 64, 64, requires_grad=True)
-y, *_ = layer(x)
-loss = y.square().mean()
-loss.backward()
-print(f"loss {loss.item():.6f}")
+x, weight = torch.randn(1, 64, 64), torch.nn.Linear(64, 3 * 64, bias=False)
+q, k, v = weight(x).view(1, 64, 3, 2, 32).unbind(2)
+out, _ = chunk_retention(q.contiguous(), k.contiguous(), v.contiguous())
+out.square().mean().backward()
+print(f"gradient {weight.weight.grad.abs().sum().item():.6f}")
