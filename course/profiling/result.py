@@ -171,7 +171,8 @@ class Profile:
             inside, end = groups[key], start + 1
             if isinstance(key, Row):
                 number = self.rows.index(key)
-                yield depth, f"[{number}] {key.name}, {key.launches:,} x, {time_text(total[key])}"
+                spent = self._time(self.spent(key))[0]
+                yield depth, f"[{number}] {key.name}, {key.launches:,} x, {spent}"
                 continue
             while len({row.path[: end + 1] for row in inside}) == 1 and len(inside[0].path) > end:
                 end += 1

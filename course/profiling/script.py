@@ -118,7 +118,7 @@ def main(wanted: Wanted, journal: Path) -> int:
         except BaseException as error:
             traceback.print_exc()
             code = 1
-            result.notes.append(f"The script failed with {type(error).__name__}: {error}.")
+            result.notes.append(f"The script failed: {type(error).__name__}: {error}")
         for thread in threading.enumerate():  # as Python waits for them at its end
             if thread is not threading.current_thread() and not thread.daemon:
                 thread.join()

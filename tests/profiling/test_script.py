@@ -38,7 +38,7 @@ def test_a_script_shows_its_table_and_what_was_not_watched(others):
 @pytest.mark.parametrize(
     ("how", "code", "says"),
     [
-        ("error", 1, "The script failed with ValueError: on purpose."),
+        ("error", 1, "The script failed: ValueError: on purpose"),
         ("at once", 4, "The script called os._exit."),
         ("killed", 137, "The script's process ended by signal 9: nothing was timed"),
     ],
