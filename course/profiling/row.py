@@ -139,7 +139,7 @@ class Row:
         return self.launch.to_file(path, seed if outline else None)
 
     def _filled(self, device: str) -> Launch:
-        return self.launch.copied(Filled(device, seed=0))
+        return self.launch.copied(Filled(device, seed=1))  # and not 0, as `verify` draws from
 
     def summary(self) -> dict[str, Any]:
         """All of it as JSON: times in microseconds, and a hash of what each stage holds."""
