@@ -62,6 +62,7 @@ _LAZY = {
     "matrix_pairs": ("course.verifying.inputs", "matrix_pairs"),
     "observed": ("course.benching.observed", "observed"),
     "on_hopper": ("course.simulating.hopper", "on_hopper"),
+    "profile": ("course.profiling.api", "profile"),
     "recorded": ("course.benching.result", "recorded"),
     "replay": ("course.tracing.api", "replay"),
     "simulate": ("course.simulating.api", "simulate"),

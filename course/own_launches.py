@@ -8,36 +8,16 @@ arranges it: nothing is loaded before the first launch, and Triton is as it was 
 import functools
 import importlib
 import sys
-from importlib.machinery import PathFinder
 from typing import Any
+
+from .when_imported import when_imported
 
 INTERPRETER = "triton.runtime.interpreter"
 
 
 def mend_own_launches() -> None:
     """From now on launches in the interpreter are mended, also if Triton is imported later."""
-    if INTERPRETER in sys.modules:
-        _mend(sys.modules[INTERPRETER])
-    else:
-        sys.meta_path.insert(0, _WhenImported())
-
-
-class _WhenImported:
-    """Finds Triton's interpreter once, as Python would, and mends it when it is loaded."""
-
-    def find_spec(self, name: str, path: Any = None, _: Any = None) -> Any:
-        if name != INTERPRETER:
-            return None
-        sys.meta_path.remove(self)
-        spec: Any = PathFinder.find_spec(name, path)
-        load = spec.loader.exec_module
-
-        def load_and_mend(module: Any) -> None:
-            load(module)
-            _mend(module)
-
-        spec.loader.exec_module = load_and_mend
-        return spec
+    when_imported(INTERPRETER, _mend)
 
 
 def _mend(interpreter: Any) -> None:

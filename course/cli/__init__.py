@@ -141,6 +141,52 @@ def diagnose(
     print(json.dumps(diagnosis.summary(), indent=1) if as_json else diagnosis)
 
 
+DIFF_HELP = "Also show the lines of a stage that differ, as ttgir or ptx."
+
+
+@app.command(name="compare")
+def compare_tritons(
+    kernel: Kernel,
+    triton: Annotated[tuple[str, str], option("Two versions, as 3.8.0 3.9.0.")],
+    signature: Annotated[str, option(SIGNATURE_HELP, "--signature", "-s")],
+    target: Annotated[str | None, option(TARGET_HELP)] = None,
+    num_warps: NumWarps = None,
+    num_stages: NumStages = None,
+    diff: Annotated[str, option(DIFF_HELP)] = "",
+) -> None:
+    """Compile a kernel by several versions of Triton, and say what they make of it differently."""
+    from course.profiling.two_tritons import compare
+
+    given = {"-s": signature, "--target": target, "-w": num_warps, "-ns": num_stages}
+    options = [
+        each for name, value in given.items() if value is not None for each in (name, str(value))
+    ]
+    print(compare([kernel, *options], triton, diff))
+
+
+HTML_HELP = "Write a page that stands alone, with the explorer of each kernel."
+JSON_HELP = "Write it for machines, and for --against."
+AGAINST_HELP = "A profile that --json has written: say what became slower since."
+
+
+@app.command(context_settings={"allow_interspersed_args": False, "ignore_unknown_options": True})
+def profile(
+    script: Annotated[str, typer.Argument(help="A Python script.")],
+    arguments: Annotated[list[str] | None, typer.Argument(help="What the script is given.")] = None,
+    html: Annotated[str, option(HTML_HELP)] = "",
+    json_file: Annotated[str, option(JSON_HELP, "--json")] = "",
+    against: Annotated[str, option(AGAINST_HELP)] = "",
+    target: Annotated[str | None, option("As H200 or A100; this machine's GPU, or H200.")] = None,
+    run: Annotated[bool, option("Whether kernels run, or are only noted.")] = True,
+) -> None:
+    """Run a script and show its Triton kernels, what there is to gain most first. Options of this
+    command come before the script."""
+    from course.profiling.script import Wanted, profile_script
+
+    wanted = Wanted(script, arguments or [], html, json_file, against, target, run)
+    raise typer.Exit(profile_script(wanted))
+
+
 def _kernel_and_arguments(
     kernel: str, signature: str, num_warps: int | None, num_stages: int | None
 ) -> tuple[str, str, list[str], AnyValues]:

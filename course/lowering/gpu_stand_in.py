@@ -16,14 +16,14 @@ from course.type_names import AnyValue
 
 
 @contextlib.contextmanager
-def gpu_stand_in(target: GPUTarget) -> Iterator[None]:
+def gpu_stand_in(target: GPUTarget, available: bool = True) -> Iterator[None]:
     """While active, Triton's driver and `torch.cuda` answer for one GPU of a target.
 
-    Nothing can be allocated on it.
+    Nothing can be allocated on it. available: whether `torch.cuda` says that it is there.
     """
+    there: dict[str, AnyValue] = {"is_available": True, "device_count": 1}
     answers: dict[str, AnyValue] = {
-        "is_available": True,
-        "device_count": 1,
+        **(there if available else {}),
         "current_device": 0,
         "get_device_name": _properties(target).name,
         "get_device_capability": _capability(target),

@@ -49,6 +49,12 @@ class Launch:
         """The kernel's name."""
         return function_of(self.kernel, "launches").__name__
 
+    def copied(self, copies: Copies) -> "Launch":
+        """The same with other copies of its tensors."""
+        kwargs = {name: copies.of(value) for name, value in self.kwargs.items()}
+        grid = RecordedGrid.of(self.grid, kwargs, self.grid.given)
+        return Launch(self.kernel, grid, tuple(map(copies.of, self.args)), kwargs)
+
     def to_file(self, path: str | Path, seed: int | None = None) -> Path:
         """Write a file that repeats this launch alone, on a GPU or in the interpreter; returns its
         path.
@@ -56,7 +62,8 @@ class Launch:
         The file needs PyTorch and Triton, and a package that the kernel's helpers are imported
         from. The tensors' values lie beside it, as NAME.pt.
         seed: make the values anew from this seed instead: floating-point numbers of a normal
-            distribution, and integers between the smallest and the largest recorded one.
+            distribution, and integers between the smallest and the largest recorded one; up to 64
+            integers stand in the file as they were, since they may be where sequences begin.
 
         Raises CourseError where something that the kernel uses cannot go along.
         """
@@ -101,23 +108,30 @@ class Launches(list[Launch]):
         return "\n".join(lines)
 
 
-class _Recorder:
-    """Keeps what it is told of in `launches`."""
+class Recorder:
+    """Makes a `Launch` of each launch that it wants."""
 
-    def __init__(self, launches: Launches, most: int) -> None:
-        self._launches, self._most = launches, most
+    def __init__(self) -> None:
         self._under_way: dict[int, tuple[Copies, Launch | None]] = {}
 
-    def begins(self, launch: WatchedLaunch) -> None:
-        if len(self._launches) + len(self._under_way) < self._most:
-            copies = Copies()
+    def wanted(self, launch: WatchedLaunch) -> Copies | None:
+        """What copies the launch's arguments; None if it is not recorded."""
+        raise NotImplementedError
+
+    def keep(self, launch: WatchedLaunch, recorded: Launch) -> None:
+        """A launch that was recorded has ended, or has failed."""
+        raise NotImplementedError
+
+    def begins(self, launch: WatchedLaunch) -> bool:
+        """As `launches_watched` tells it, as the others do."""
+        copies = self.wanted(launch)
+        if copies is not None:
             for value in (*launch.args, *launch.kwargs.values()):
                 copies.of(value)
             self._under_way[id(launch)] = copies, None
+        return copies is not None
 
     def ready(self, launch: WatchedLaunch) -> None:
-        if id(launch) not in self._under_way:
-            return
         copies, _ = self._under_way[id(launch)]
         # A configuration may change a descriptor's block, so that it is copied only here.
         kwargs = {name: copies.of(value) for name, value in launch.kwargs.items()}
@@ -126,11 +140,26 @@ class _Recorder:
         self._under_way[id(launch)] = copies, recorded
 
     def ended(self, launch: WatchedLaunch) -> None:
-        _, recorded = self._under_way.pop(id(launch), (None, None))
+        _, recorded = self._under_way.pop(id(launch))
         if recorded:
-            self._launches.append(recorded)
-        elif launch.sizes:
-            self._launches.left_out += 1
+            self.keep(launch, recorded)
+
+
+class _First(Recorder):
+    """Keeps the first launches."""
+
+    def __init__(self, launches: Launches, most: int) -> None:
+        super().__init__()
+        self._launches, self._most = launches, most
+
+    def wanted(self, launch: WatchedLaunch) -> Copies | None:
+        if len(self._launches) + len(self._under_way) < self._most:
+            return Copies()
+        self._launches.left_out += 1
+        return None
+
+    def keep(self, launch: WatchedLaunch, recorded: Launch) -> None:
+        self._launches.append(recorded)
 
 
 @contextlib.contextmanager
@@ -149,5 +178,5 @@ def launches(run: bool = True, most: int = MOST_LAUNCHES) -> Iterator[Launches]:
     most: how many launches are kept, the first ones.
     """
     seen = Launches()
-    with launches_watched(_Recorder(seen, most), run):
+    with launches_watched(_First(seen, most), run):
         yield seen

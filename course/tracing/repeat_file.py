@@ -1,11 +1,14 @@
 """A file that repeats one launch by itself."""
 
 import io
+import platform
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+import triton
 
+from course import MODE
 from course.errors import CourseError
 from course.files import write_together
 from course.isolate.function_source import Source, source_of
@@ -18,6 +21,7 @@ FILE = '''\
 """One launch of {kernel}, as course.launches() has recorded it.
 
 With a GPU the kernel is compiled; without one, or with TRITON_INTERPRET=1, it is interpreted.
+Recorded with {versions}.
 """
 
 import os
@@ -49,6 +53,8 @@ if __name__ == "__main__":
         total = each.double().sum().item()
         print(f"tensor[{{number}}]: {{each.dtype}}, {{tuple(each.shape)}}, sum {{total:.9g}}")
 '''
+WRITTEN_OUT = 64
+"""Integers of a tensor up to which they are written into the file."""
 SAVED = '    return torch.load(Path(__file__).with_suffix(".pt"), map_location=DEVICE)\n'
 
 
@@ -68,6 +74,7 @@ def write_repeat(
         given.append(f"{name}={python_of(describe(value, kept))}")
     text = FILE.format(
         kernel=source.definitions[-1].name,
+        versions=versions(),
         definitions=_definitions(source),
         tensors=SAVED if seed is None else _made_anew(kept, seed),
         grid=tuple(grid),
@@ -78,6 +85,12 @@ def write_repeat(
         contents[path.with_suffix(".pt")] = _saved(kept)
     write_together(contents)
     return path
+
+
+def versions() -> str:
+    gpu = torch.cuda.get_device_name() if MODE.gpu else "no GPU"
+    python = platform.python_version()
+    return f"Python {python}, PyTorch {torch.__version__}, Triton {triton.__version__} and {gpu}"
 
 
 def _source(kernel: Kernel) -> Source:
@@ -121,6 +134,8 @@ def _made_anew(tensors: Sequence[torch.Tensor], seed: int) -> str:
 
 def _values(tensor: torch.Tensor, length: int) -> str:
     """The expression of so many values that a tensor may hold."""
+    if few := _few_integers(tensor, length):
+        return few
     if tensor.is_floating_point():
         return f"torch.randn({length})"
     least, most = 0, 0
@@ -128,3 +143,12 @@ def _values(tensor: torch.Tensor, length: int) -> str:
         whole = tensor.to(torch.int64)
         least, most = int(whole.min()), int(whole.max())
     return f"torch.randint({least}, {min(most, 2**63 - 2) + 1}, ({length},))"
+
+
+def _few_integers(tensor: torch.Tensor, length: int) -> str:
+    """The numbers themselves where they are few, as where sequences begin; else empty."""
+    if tensor.is_floating_point() or tensor.is_meta or not 0 < length <= WRITTEN_OUT:
+        return ""
+    if not tensor.is_contiguous() or tensor.numel() != length:
+        return ""
+    return f"torch.tensor({tensor.flatten().tolist()})"

@@ -1,6 +1,7 @@
 """A driver for Triton where there is no GPU, or where none is to be used."""
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -85,6 +86,22 @@ def do_not_measure() -> None:
 def do_bench(runs_trials: bool) -> property:
     """What `Autotuner.do_bench` becomes, however it was told to measure."""
     return property(lambda _: _benchmarker(runs_trials))
+
+
+@contextlib.contextmanager
+def trials_noted(spans: list[tuple[int, int]]) -> Iterator[None]:
+    """While active, `spans` gets when `@triton.autotune` measures: from, to, in ns since 1970."""
+    own_bench = Autotuner._bench
+
+    def bench(tuner: Autotuner, *args: Any, **kwargs: Any) -> Any:
+        start = time.time_ns()
+        try:
+            return own_bench(tuner, *args, **kwargs)
+        finally:
+            spans.append((start, time.time_ns()))
+
+    with patched(Autotuner, _bench=bench):
+        yield
 
 
 def _benchmarker(runs_trials: bool) -> Benchmarker:

@@ -172,19 +172,19 @@ def repeated(path):
 
 def test_a_file_repeats_a_launch_by_itself(tmp_path):
     """A strided view, numbers that are places, a tuple: the places stay within x when made anew."""
-    x, places = torch.arange(40.0)[4:36:2], torch.arange(16, dtype=torch.int16).flip(0)
+    x, places = torch.arange(40.0)[4:36:2], torch.arange(16, dtype=torch.int16).flip(0).repeat(5)
     out = torch.zeros(16)
     with launches(run=False) as seen:
         place_kernel[(1,)](x, places, (1, 0.5), 3.0, out, SIZE=8, num_warps=2)
     alone = seen[0].to_file(tmp_path / "saved.py")
     assert repeated(alone).splitlines() == [
         "tensor[0]: torch.float32, (16,), sum 304",
-        "tensor[1]: torch.int16, (16,), sum 120",
+        "tensor[1]: torch.int16, (80,), sum 600",
         # x has a stride of 2, and the kernel knows of none
         f"tensor[2]: torch.float32, (16,), sum {3 * sum(range(4 + 8, 4 + 16)) + 4:.9g}",
     ]
     anew = seen[0].to_file(tmp_path / "anew.py", seed=1)
-    assert "torch.randint(0, 16, (16,)).to(torch.int16)" in anew.read_text()
+    assert "torch.randint(0, 16, (80,)).to(torch.int16)" in anew.read_text()
     assert ".as_strided((16,), (2,), 4)" in anew.read_text()
     assert len(repeated(anew).splitlines()) == 3
     assert not (tmp_path / "anew.pt").exists()

@@ -1,0 +1,69 @@
+"""A profile as HTML: in a notebook, and as a page that stands alone, with explorers."""
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from course.display.widget import code_block, saved, style, waking_script
+from course.errors import CourseError
+from course.lowering.explorer import KIND, SCRIPT, static_html
+
+if TYPE_CHECKING:
+    from .result import Profile
+    from .row import Row
+
+STYLE = """body { margin: 1em; font-family: sans-serif; }
+table { border-collapse: collapse; } td, th { padding: 0.2em 0.7em; text-align: left; }
+tr { border-bottom: 1px solid #8886; }
+"""
+
+
+def content_of(profile: "Profile") -> str:
+    """The tables and the tree, which folds."""
+    parts = [_table(rows) for rows in (profile.table(), profile.others_table()) if rows]
+    parts += [f"<p>note: {escape(note)}</p>" for note in profile.all_notes()]
+    return "\n".join([*parts, _tree(profile.branches())])
+
+
+def page_of(profile: "Profile", most: int) -> str:
+    """A page of its own. most: how many kernels have their explorer in it."""
+    explorers = [_explorer(number, row) for number, row in enumerate(profile.rows[:most])]
+    return f"""<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>Profile</title>
+<style>{STYLE}{style(SCRIPT)}</style>
+<body class="course-page">
+<h1>Kernels, what there is to gain most first</h1>
+{content_of(profile)}
+{"".join(explorers)}
+<script>
+{waking_script({KIND: SCRIPT})}</script>
+</html>
+"""
+
+
+def _explorer(number: int, row: "Row") -> str:
+    title = f"<h2>[{number}] {escape(row.name)}</h2>{code_block(repr(row))}"
+    try:
+        explorer = row.explore()
+    except CourseError as error:
+        return f"{title}<p>{escape(str(error))}</p>"
+    static = static_html(explorer.panes, explorer.overview)
+    return title + saved(KIND, {"panes": explorer.panes}, static)
+
+
+def _table(rows: list[tuple[str, ...]]) -> str:
+    cells = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
+    cells[0] = cells[0].replace("td>", "th>")
+    return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+
+
+def _tree(branches: list[tuple[int, str]]) -> str:
+    """Nested folds, open; what has nothing below it is a fold as well, and empty."""
+    parts, depth = [], -1
+    for deeper, text in branches:
+        parts.append("</details>" * (depth - deeper + 1))
+        parts.append(f"<details open style='margin-left:1.2em'><summary>{escape(text)}</summary>")
+        depth = deeper
+    return "".join([*parts, "</details>" * (depth + 1)])
