@@ -181,11 +181,12 @@ per_byte = facts.matmul_tflop_s / facts.memory_tb_s
 print(f"{per_byte:.0f} operations in the time of one byte")
 
 # %% [markdown]
-# Compare that with an addition of two float32 vectors. Single float32 operations are about ten
-# times slower than those of a float16 matrix product, and still: for each element an addition
-# reads 4 bytes twice and writes 4, which is 12 bytes for a single operation. The multiprocessors
-# spend nearly all of that time waiting. To make such a kernel faster you have to move fewer bytes,
-# and that is why this course counts bytes before it counts anything else.
+# Compare that with an addition of two float32 vectors. A GPU adds single float32 numbers some twenty
+# times more slowly than it computes in a float16 matrix product. Even so, memory is what the
+# addition waits for: per element it reads 4 bytes twice and writes 4, so 12 bytes are moved for a
+# single operation, and the multiprocessors spend nearly all of that time waiting. To make such a
+# kernel faster you have to move fewer bytes. That is why this course counts bytes before it counts
+# anything else.
 #
 # **Predict:** a grid may have a million programs, and there are about a hundred multiprocessors.
 # What happens to the programs that find no room?
@@ -223,7 +224,7 @@ draw.queue(20, multiprocessors=4)
 # %% [markdown]
 # ## A block per program
 #
-# One program per element is a poor bargain: starting a program costs more than doubling a number.
+# One program per element is wasteful: starting a program takes far longer than doubling a number.
 # So in Triton each program handles many elements at once. A value that holds many elements is a
 # **block**, and each of its places is a **lane**.
 #
@@ -279,7 +280,7 @@ draw.hierarchy(block_size=1024, num_warps=4)
 # %% [markdown]
 # So each thread takes care of 8 lanes of the block, and keeps each of them in a register. In CUDA
 # you would decide which thread does what. In Triton you never name a thread: you write what happens
-# to the block, and the picture is the compiler's business.
+# to the block, and the compiler decides which thread does it.
 
 # %% [markdown]
 # ### Exercise {last-program} · Who stops the last program? (core)
