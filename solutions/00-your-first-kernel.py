@@ -7,9 +7,11 @@
 # **By the end you can** write a small kernel and launch it on a tensor, say which elements each of
 # its programs touches, and keep it away from all others with a mask.
 #
-# You need Python and some PyTorch: shapes, dtypes, views. Five questions further down, under *Ways
-# through the course*, tell you whether it is enough; and if you know CUDA, a table there says what
-# Triton calls things.
+# You need Python and some PyTorch: shapes, dtypes, views. Whether it is enough, five questions under
+# *Ways through the course* tell you, and a table there is for those who know CUDA.
+#
+# <details>
+# <summary>About 70 minutes: how long each section takes</summary>
 #
 # | section | about minutes |
 # |---|---|
@@ -22,14 +24,14 @@
 # | The words of this course | 1 |
 # | Beginning and end | 4 |
 # | **Together, an estimate** | 70 |
+#
+# </details>
 
 # %% [markdown]
 # ## Run a kernel
 #
 # Click into the cell below and press Shift+Enter. It loads what this notebook uses, and prints in
-# which *mode* this session runs; both modes are fine, and a later section explains them. Import
-# `course` before `triton`: it decides whether kernels run on your GPU or are imitated by Python,
-# and Triton reads that decision when it is imported.
+# which *mode* this session runs. Both modes are fine, and a later section explains them.
 
 # %%
 from course import DEVICE, MODE, apart, check, draw, gpu_facts, gpu_limits, hint, observed, recorded
@@ -215,7 +217,9 @@ draw.queue(20, multiprocessors=4)
 # | `DEVICE` | `"cuda"` | `"cpu"` |
 #
 # The notebooks read the same in both. With a GPU you can ask for the other mode: start the lab with
-# `COURSE_MODE=cpu make lab`. What they show as recorded was measured on an H200.
+# `COURSE_MODE=cpu make lab`. What they show as recorded was measured on an H200. Import `course`
+# before `triton`, as the first cell does: `course` chooses the mode, and Triton reads that choice
+# when it is imported.
 #
 # The interpreter is slow, and it is more forgiving than a real compiler. What it cannot show you
 # comes up below. It also gets arithmetic in bfloat16 wrong, so use float32 or float16 in CPU mode;

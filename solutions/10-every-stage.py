@@ -12,11 +12,11 @@
 #
 # | section | about minutes |
 # |---|---|
-# | One thread: LLVM IR, PTX, SASS | 20 |
+# | One thread: LLVM IR, PTX, SASS | 15 |
 # | A row sum | 10 |
 # | Another vendor | 5 |
 # | Beginning and end | 6 |
-# | **Together, an estimate** | 41 |
+# | **Together, an estimate** | 36 |
 
 # %%
 from course import check, draw, hint, lower
