@@ -26,7 +26,7 @@ LINES_PER_MINUTE = 7
 MINUTES_PER_CELL = 0.25
 MINUTES_PER_PREDICTION = 1.0
 MINUTES_PER_FOLD = 2.0
-"""For each folded text that is not optional: a question is thought about before its answer is unfolded."""
+"""For each folded text but optional ones: a question is thought about before it is unfolded."""
 MINUTES_PER_EXERCISE = 5.0
 MINUTES_PER_LINE = 2.0
 """For each line that an exercise's solution has between its markers."""

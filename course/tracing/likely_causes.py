@@ -29,7 +29,7 @@ class Followed:
 def why_outside(access: Access, argument: Argument | None, launch: Launch) -> str:
     """Why an access is outside. argument: the tensor that is meant, if that is known."""
     size = access.itemsize
-    if argument is not None and size > 1:
+    if argument is not None and size > 1 and access.pointers.size > 1:
         offsets = access.addresses.astype(np.int64) - argument.address
         inside = (offsets >= 0) & (offsets < argument.elements * size**2)
         if (inside & (offsets % size**2 == 0)).all():
