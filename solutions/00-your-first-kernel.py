@@ -428,7 +428,7 @@ check("if-becomes-mask", double_below_kernel)
 # |---|---|---|
 # | an evening | notebooks {your-first-kernel} to {three-in-one} | a kernel of your own that does three operations in one: verified, its bytes counted, and timed if you have a GPU |
 # | a long day | those three, and notebooks {two-dimensions} to {programs-that-share} | kernels for matrices as well, two kernels fused into one, and a race found and fixed |
-# | all | every notebook in order, each in one sitting | softmax, matrix products and flash attention too, kernels as C without Python, and an operation of your own from its specification to a gradient |
+# | all | every notebook in order, each in one sitting | softmax, matrix products and flash attention too, kernels as C without Python, an operation of your own from its specification to a gradient, and a model that learns through your attention |
 #
 # Each notebook says at its head how many minutes it takes. They are estimates for somebody who is
 # new to this, and exercises are most of the time. You can always go on without having solved an
