@@ -7,9 +7,11 @@
 # **By the end you can** write a small kernel and launch it on a tensor, say which elements each of
 # its programs touches, and keep it away from all others with a mask.
 #
-# You need Python and some PyTorch: shapes, dtypes, views. Five questions further down, under *Ways
-# through the course*, tell you whether it is enough; and if you know CUDA, a table there says what
-# Triton calls things.
+# You need Python and some PyTorch: shapes, dtypes, views. Whether it is enough, five questions under
+# *Ways through the course* tell you, and a table there is for those who know CUDA.
+#
+# <details>
+# <summary>About 70 minutes: how long each section takes</summary>
 #
 # | section | about minutes |
 # |---|---|
@@ -22,14 +24,14 @@
 # | The words of this course | 1 |
 # | Beginning and end | 4 |
 # | **Together, an estimate** | 70 |
+#
+# </details>
 
 # %% [markdown]
 # ## Run a kernel
 #
 # Click into the cell below and press Shift+Enter. It loads what this notebook uses, and prints in
-# which *mode* this session runs; both modes are fine, and a later section explains them. Import
-# `course` before `triton`: it decides whether kernels run on your GPU or are imitated by Python,
-# and Triton reads that decision when it is imported.
+# which *mode* this session runs. Both modes are fine, and a later section explains them.
 
 # %%
 from course import DEVICE, MODE, apart, check, draw, gpu_facts, gpu_limits, hint, observed, recorded
@@ -181,11 +183,12 @@ per_byte = facts.matmul_tflop_s / facts.memory_tb_s
 print(f"{per_byte:.0f} operations in the time of one byte")
 
 # %% [markdown]
-# Compare that with an addition of two float32 vectors. Single float32 operations are about ten
-# times slower than those of a float16 matrix product, and still: for each element an addition
-# reads 4 bytes twice and writes 4, which is 12 bytes for a single operation. The multiprocessors
-# spend nearly all of that time waiting. To make such a kernel faster you have to move fewer bytes,
-# and that is why this course counts bytes before it counts anything else.
+# Compare that with an addition of two float32 vectors. A GPU adds single float32 numbers some twenty
+# times more slowly than it computes in a float16 matrix product. Even so, memory is what the
+# addition waits for: per element it reads 4 bytes twice and writes 4, so 12 bytes are moved for a
+# single operation, and the multiprocessors spend nearly all of that time waiting. To make such a
+# kernel faster you have to move fewer bytes. That is why this course counts bytes before it counts
+# anything else.
 #
 # **Predict:** a grid may have a million programs, and there are about a hundred multiprocessors.
 # What happens to the programs that find no room?
@@ -214,7 +217,9 @@ draw.queue(20, multiprocessors=4)
 # | `DEVICE` | `"cuda"` | `"cpu"` |
 #
 # The notebooks read the same in both. With a GPU you can ask for the other mode: start the lab with
-# `COURSE_MODE=cpu make lab`. What they show as recorded was measured on an H200.
+# `COURSE_MODE=cpu make lab`. What they show as recorded was measured on an H200. Import `course`
+# before `triton`, as the first cell does: `course` chooses the mode, and Triton reads that choice
+# when it is imported.
 #
 # The interpreter is slow, and it is more forgiving than a real compiler. What it cannot show you
 # comes up below. It also gets arithmetic in bfloat16 wrong, so use float32 or float16 in CPU mode;
@@ -223,7 +228,7 @@ draw.queue(20, multiprocessors=4)
 # %% [markdown]
 # ## A block per program
 #
-# One program per element is a poor bargain: starting a program costs more than doubling a number.
+# One program per element is wasteful: starting a program takes far longer than doubling a number.
 # So in Triton each program handles many elements at once. A value that holds many elements is a
 # **block**, and each of its places is a **lane**.
 #
@@ -279,7 +284,7 @@ draw.hierarchy(block_size=1024, num_warps=4)
 # %% [markdown]
 # So each thread takes care of 8 lanes of the block, and keeps each of them in a register. In CUDA
 # you would decide which thread does what. In Triton you never name a thread: you write what happens
-# to the block, and the picture is the compiler's business.
+# to the block, and the compiler decides which thread does it.
 
 # %% [markdown]
 # ### Exercise {last-program} · Who stops the last program? (core)
@@ -423,7 +428,7 @@ check("if-becomes-mask", double_below_kernel)
 # |---|---|---|
 # | an evening | notebooks {your-first-kernel} to {three-in-one} | a kernel of your own that does three operations in one: verified, its bytes counted, and timed if you have a GPU |
 # | a long day | those three, and notebooks {two-dimensions} to {programs-that-share} | kernels for matrices as well, two kernels fused into one, and a race found and fixed |
-# | all | every notebook in order, each in one sitting | softmax, matrix products and flash attention too, kernels as C without Python, and an operation of your own from its specification to a gradient |
+# | all | every notebook in order, each in one sitting | softmax, matrix products and flash attention too, kernels as C without Python, an operation of your own from its specification to a gradient, and a model that learns through your attention |
 #
 # Each notebook says at its head how many minutes it takes. They are estimates for somebody who is
 # new to this, and exercises are most of the time. You can always go on without having solved an

@@ -77,47 +77,41 @@ roof_us = 12 * n / (facts.memory_tb_s * 1e12) * 1e6
 print(f"{12 * n / 1e6:.0f} MB at {facts.memory_tb_s:.2f} TB/s: about {roof_us:.0f} us")
 
 # %% [markdown]
-# So 300 microseconds for this addition would be nothing to be proud of.
+# So an addition that takes 300 microseconds could be a third faster.
 #
 # ### Let a tool count
 #
 # For `add_kernel` you can count in your head. For larger kernels, `cost` does it: it runs the
 # launch in the interpreter (here only a sample of its programs) and compiles it for a GPU that you
-# do not need to have. It prints some things that you have not met yet:
-#
-# - *Sectors.* Memory is not moved byte by byte, but in pieces of 32 bytes. Such a piece is a
-#   **sector**. Asking for 4 bytes of it moves all 32. "1.00 times the least" means that nothing was
-#   moved in vain; notebook {neighbors-in-memory} shows kernels that waste most of it.
-# - *Distinct.* These are the bytes counted once, however often they are asked for. If they are
-#   fewer than what was loaded, something was loaded again.
-# - *Registers.* The values that a thread works on live in its registers, 4 bytes each. A thread
-#   has at most 255 of them.
-# - *Spills.* If a thread needs more, the rest is kept in memory and read back when it is needed:
-#   it is **spilled**. That is slow.
-# - *Occupancy.* A multiprocessor holds several programs at once, as many as find room for their
-#   warps and registers, and works on one while another waits for memory. On an H200 it has places
-#   for 64 warps. The share that is filled is the **occupancy**.
-#
-# Here is a warp that loads 32 neighboring elements of a float32 vector. Below its threads lies
-# memory, element by element, with a bold border around each sector. Four sectors hold them all.
-# Move `start` to 1: the same 128 bytes now lie in five.
-
-# %%
-draw.ruler()
-
-# %% [markdown]
-# And this is what `cost` counts for the whole addition. A tensor on the device `meta` has a shape
-# and no memory, which is all it needs.
+# do not need to have. A tensor on the device `meta` has a shape and no memory, which is all it
+# needs.
 
 # %%
 x, y, out = (torch.empty(2**26, device="meta") for _ in range(3))
 cost(add_kernel, (2**16,), x, y, out, 2**26, BLOCK_SIZE=1024, target="H200")
 
 # %% [markdown]
-# The bytes are the ones you counted, and no sector is wasted. The least time at the bottom is a
-# little shorter than your 190 us: it goes by the 4.8 TB/s that NVIDIA publishes, and no real copy
-# reaches that. The brackets say how long memory, the L2 cache and the arithmetic would each take
-# alone.
+# Go through it from the top. There is a line for each load and store, with the bytes that you
+# counted. *Distinct* bytes are counted once, however often they are asked for: if they are fewer
+# than what was loaded, something was loaded again. Here nothing was. (The lines on registers and
+# occupancy can wait; notebook {which-block-size} needs them.)
+#
+# The last line has the least time. It is a little shorter than your 190 us, because it goes by the
+# 4.8 TB/s that NVIDIA publishes, and no real copy reaches that. The brackets say how long memory,
+# the L2 cache and the arithmetic would each take alone.
+#
+# And the sectors? Memory is not moved byte by byte, but in pieces of 32 bytes. Such a piece is a
+# **sector**. Asking for 4 bytes of it moves all 32. "1.00 times the least" says that nothing was
+# moved in vain. Here is a warp that loads 32 neighboring elements of a float32 vector. Below its
+# threads lies memory, element by element, with a bold border around each sector. Four sectors hold
+# them all. Move `start` to 1: the same 128 bytes now lie in five.
+
+# %%
+draw.ruler()
+
+# %% [markdown]
+# One more sector out of four is little. Notebook {neighbors-in-memory} shows kernels that waste
+# most of what they move.
 
 # %% [markdown]
 # ### Measure it
@@ -133,9 +127,9 @@ draw.speeds(result, series=["add", "torch.add", "copy", "add_v1"])
 
 # %% [markdown]
 # For large vectors, `add` runs at the copy roof, and so does `torch.add`: there is nothing left to
-# gain. One program per element is two hundred times slower: each of those programs spends its time starting
-# and stopping. And below about ten million elements the other three curves drop. Let us look at
-# that more closely.
+# gain. One program per element is two hundred times slower: each of those programs spends its time
+# starting and stopping. And below about ten million elements the other three curves drop. Let us
+# look at that more closely.
 
 # %%
 for n in (2**12, 2**16, 2**20, 2**26):
@@ -144,8 +138,9 @@ for n in (2**12, 2**16, 2**20, 2**26):
     print(f"{n:>10,} elements: {taken_us:6.1f} us, at the roof {roof_us:6.1f} us")
 
 # %% [markdown]
-# These are times on the GPU alone. At 2^26 elements it is about what you worked out. At 4,096 and 65,536 elements it is far
-# longer, and nearly the same for both. Exercise {what-takes-time} below asks you why.
+# These are times on the GPU alone. At 2^26 elements the time is about what you worked out. At 4,096
+# and 65,536 elements it is far longer than at the roof, and nearly the same for both. Exercise
+# {what-takes-time} below asks you why.
 #
 # Each call also costs the CPU time. **Predict:** does a call of your kernel cost the CPU more than
 # one of `torch.add`, or less? The next cell also shows what the very first call costs.

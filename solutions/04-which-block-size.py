@@ -55,9 +55,9 @@ specialize(add_kernel, x, x, x, 98432, BLOCK_SIZE=1024)
 # %% [markdown]
 # `*fp32` is a pointer to float32, and `i32` an integer of 32 bits. Why should the compiler care
 # whether 98,432 is divisible by 16? Because then a group of four neighboring lanes lies inside the
-# mask as a whole, or outside as a whole, so one instruction can load all four. Divisible
-# by 4 would do, but 16 is the only number that Triton asks about: 16 elements for a length, and 16
-# bytes for a pointer, which are four float32.
+# mask as a whole, or outside as a whole, so one instruction can load all four. Divisible by 4 would
+# do, but 16 is the only number that Triton asks about: 16 elements for a length, and 16 bytes for a
+# pointer, which are four float32.
 #
 # **Predict:** which of these four calls can use the kernel that was compiled for the call above?
 
@@ -120,8 +120,8 @@ check("very-long-vector", answer)
 # We have used blocks of 1,024 all along. Would larger ones be better?
 #
 # **Predict:** 67 million elements, 4 warps per program, and a block size of 64, 1,024 or 32,768.
-# For each, work out how many elements of `x` there are per thread. One of the three does not fit
-# into 255 registers.
+# For each, work out how many elements of `x` there are per thread. A register holds 4 bytes, and a
+# thread has 255 of them at most: which of the three blocks does not fit?
 
 # %%
 blocks = recorded("vector_add_blocks")
@@ -129,13 +129,19 @@ draw.speeds(blocks, series=["num_warps=1", "num_warps=4", "num_warps=16"])
 
 # %% [markdown]
 # With 128 threads there are half an element, 8 and 256 elements of `x` for each, and the last do
-# not fit. Small blocks are slow: a program with little to do spends most of its time starting and stopping.
-# In the middle there is a wide range where all are equally good.
+# not fit. Small blocks are slow: a program with little to do spends most of its time starting and
+# stopping. In the middle there is a wide range where all are equally good.
 #
-# Then the curves fall, and some of them fall twice. Two things can be the reason. A thread may need
-# more than its 255 registers, and what does not fit is **spilled**: it is kept in memory and read
-# back. Or the program needs so many registers that only a few programs fit on a multiprocessor.
-# Then too few warps are there to work while others wait for memory: the **occupancy** is low.
+# Then the curves fall, and some of them fall twice. Two things can be the reason.
+#
+# The first: a thread may need more than its 255 registers. What does not fit is **spilled**: it is
+# kept in memory, and read back when it is needed. That is slow.
+#
+# The second: a multiprocessor holds several programs at once, as many as find room for their warps
+# and registers, and works on one while another waits for memory. On an H200 it has 65,536 registers
+# and places for 64 warps. The share of these places that is filled is the **occupancy**. If each
+# program needs very many registers, only a few programs fit, and there may be no warp that can work
+# while the others wait.
 #
 # The compiler says both. `lower` compiles a kernel without launching it, and notebook
 # {who-holds-what} is about what comes out. Here are six points of the plot.
@@ -179,14 +185,14 @@ check("which-fall", answer)
 # </details>
 
 # %% [markdown]
-# So the curve of 4 warps falls twice. First gently: at 16,384 a thread needs 235 registers, so only two
-# programs, 8 warps of 64, fit on a multiprocessor, and too few are ready while others wait for
-# memory. That costs 13 %. Then off a cliff: at 32,768 the values do not fit any more, and each
-# thread writes some five thousand bytes to memory and reads them back. The occupancy is 100 %
-# again, and the kernel is the slowest of all. 1,024 with 4 warps is a safe choice.
+# So the curve of 4 warps falls twice. First gently: at 16,384 a thread needs 235 registers, so only
+# two programs, which are 8 warps of 64, fit on a multiprocessor. Too few of them are ready while
+# others wait for memory, and that costs 13 %. Then it falls off a cliff: at 32,768 the values do not
+# fit any more, and each thread writes some five thousand bytes to memory and reads them back. The
+# occupancy is 100 % again, and the kernel is the slowest of all. 1,024 with 4 warps is a safe choice.
 #
-# You can also look at what the compiler made of your kernel. Run the cell, then hover over the line that
-# loads `x`: what became of it in PTX, an assembly language of NVIDIA's, lights up too.
+# You can also look at what the compiler made of your kernel. Run the cell, then hover over the line
+# that loads `x`: what became of it in PTX, an assembly language of NVIDIA's, lights up too.
 # (`sm_90` is NVIDIA's name for the generation of the H100 and H200.) Notebook {who-holds-what}
 # teaches you to read that.
 
@@ -200,8 +206,8 @@ explore(add_kernel, x, x, x, 98432, BLOCK_SIZE=1024, target="sm_90", stages=["pt
 # You know why the first call is slow, which later calls are slow again, and what bounds the size
 # of a block. Ask yourself:
 #
-# 1. At `n` = 98,432 one instruction of `add_kernel` loads four elements; at 98,433
-#    it takes four. What did Triton tell the compiler in one case and not in the other?
+# 1. At `n` = 98,432 one instruction of `add_kernel` loads four elements. At 98,433 it takes four
+#    instructions. What did Triton tell the compiler in one case and not in the other?
 #
 # <details>
 # <summary>Answer</summary>

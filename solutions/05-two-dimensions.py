@@ -57,8 +57,10 @@ import triton.language as tl
 #
 # In notebook {vector-add} each program owned a block of neighboring elements. With a matrix, a
 # program usually owns a **tile**: a rectangle of a few rows and a few columns. (A whole row would
-# do as well here. Notebook {neighbors-in-memory} shows why a rectangle is worth the trouble.) The grid then has
-# two axes, and `tl.program_id(axis=0)` and `tl.program_id(axis=1)` say which tile is meant.
+# do as well here. Notebook {neighbors-in-memory} shows why a rectangle is worth the trouble.) The
+# grid then has two axes, and two numbers say which tile is meant. In this course
+# `tl.program_id(axis=0)` counts the tiles downwards, and `tl.program_id(axis=1)` counts them to the
+# right.
 #
 # The picture cuts a 5 x 6 matrix into tiles of 4 x 4. As with vectors, the tiles at the edges
 # have more lanes than there are elements.
@@ -144,7 +146,7 @@ def rows_only_kernel(out_ptr, n_rows, n_cols, BLOCK_M: tl.constexpr, BLOCK_N: tl
 
 
 # %%
-memory = torch.zeros(8, 6, dtype=torch.int32, device=DEVICE)  # room for what goes astray
+memory = torch.zeros(8, 6, dtype=torch.int32, device=DEVICE)  # room for what lands outside
 rows_only_kernel[(2, 2)](memory, 5, 6, BLOCK_M=4, BLOCK_N=4)
 print(memory.cpu().numpy())
 

@@ -191,13 +191,11 @@ assert result.right
 # 2 of 9, so 22 %. What was measured on an H200 is less, about 11 % at best and 8 % at the largest
 # size: the count of sectors is a limit, and there are other costs on top of it. The transpose by
 # tiles reaches 97 % at the largest size. There it takes 0.52 ms and the one by rows 6.24 ms, 12
-# times as long. PyTorch's own, one kernel for tensors with any strides, reaches 27 %.
+# times as long. PyTorch's own, one kernel for tensors with any strides, reaches 27 %. (The dashed
+# line, the copy roof, is a copy of 2 GiB and so lies a little above the curve `copy`, whose largest
+# matrix has 1 GiB.)
 #
 # </details>
-
-# %% [markdown]
-# (The copy roof is measured anew for each recording, by a copy of 2 GiB. Here it is 4.28 TB/s. The
-# curve `copy` copies matrices of the sizes in the plot, 1 GiB at most, and stays a little below.)
 
 # %%
 speeds = bench(transpose, like="transpose") if MODE.gpu else recorded("transpose")
@@ -295,14 +293,9 @@ check("count-sectors", answer)
 # ## Three kinds of pointer
 #
 # Every kernel so far computed its addresses by hand. Is there no shorter way to say "the tile at
-# row 64, column 128"? There is, and it is the third of three kinds of pointer that you will see
-# in Triton code.
-#
-# A **scalar pointer** is `x_ptr + i` with a number `i`: the address of one element. A **block of
-# pointers** is `x_ptr + offsets` with a block of offsets: one address for each lane, as in all of
-# this notebook. A **tensor descriptor** describes the whole matrix once, with its shape and strides
-# and the size of a tile. A kernel then asks it for a tile by the tile's first row and column.
-# Notice what is missing in this kernel: strides and masks.
+# row 64, column 128"? There is. You hand the kernel a description of the whole matrix, a **tensor
+# descriptor**: its shape, its strides, and the size of a tile. The kernel then asks it for a tile by
+# the tile's first row and column. Notice what is missing in this kernel: strides and masks.
 
 # %%
 from triton.tools.tensor_descriptor import TensorDescriptor
@@ -326,6 +319,10 @@ print(torch.equal(x, out))
 # %% [markdown]
 # The second program's tile sticks out of the matrix by three rows, and nothing went wrong: the
 # descriptor knows the shape, so lanes outside load 0 and store nothing.
+#
+# So there are three kinds of pointer in Triton code. A **scalar pointer** is `x_ptr + i` with a
+# number `i`: the address of one element. A **block of pointers** is `x_ptr + offsets` with a block
+# of offsets: one address for each lane. And a tensor descriptor stands for a whole matrix.
 #
 # On Hopper GPUs (H100, H200) and later, a unit of its own moves such tiles, the **tensor memory
 # accelerator** or TMA. One thread asks it for a whole tile, and no thread computes addresses. In

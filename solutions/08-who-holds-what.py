@@ -319,6 +319,8 @@ for name, each in (("x", s), ("x[1:]", shifted)):
     print(name, counts["global loads"], "loads,", counts["vectorized global loads"], "of them wide")
 
 # %% [markdown]
+# (`global` in the names of these counts is NVIDIA's word for device memory.)
+#
 # Now the same question about the length. Both tensors are aligned again, but there are 98,433
 # elements, and 16 does not divide that. From notebook {which-block-size} you know that the loads
 # cannot be wide.
@@ -371,12 +373,20 @@ print(*s.passes["tritongpu-coalesce"].diff().splitlines()[:5], sep="\n")
 # assumes nothing. But 4 does, and for wide loads that would be enough. You can promise it:
 # `tl.multiple_of(value, 4)` gives the value back with the note that 4 divides it.
 #
-# Two things to know about promises. They must be true: after a false one the kernel stops with a
-# "misaligned address", or it reads the wrong elements. (Of a block, a promise speaks of the first
-# element in each run of neighbors: 4 does not divide 1, 2 and 3.) And the note is put on the
-# operation that computes the value, so make the promise about something that you computed, and use
-# what comes back. No operation computes a parameter, so a promise about one has nothing to be
-# attached to, and the compiler drops it without a word.
+# Two things to know about promises. First, they must be true. After a false one the kernel stops
+# with a "misaligned address", or it reads the wrong elements. (Of a block, a promise speaks of the
+# first element in each run of neighbors: 4 does not divide 1, 2 and 3.)
+#
+# Second, a promise sticks to a computation. Compare these two lines:
+#
+# ```
+# stride = tl.multiple_of(stride, 4)        # dropped
+# start = tl.multiple_of(row * stride, 4)   # kept
+# ```
+#
+# `stride` arrives as an argument. No operation computes it, so there is nothing that the note could
+# be attached to, and the compiler drops it without a word. `row * stride` is computed. So make the
+# promise about something that you computed, and use what comes back.
 
 # %% [markdown]
 # ### Exercise {wide-loads} · Wide loads (core)
@@ -384,7 +394,8 @@ print(*s.passes["tritongpu-coalesce"].diff().splitlines()[:5], sep="\n")
 # `x` is a float32 matrix whose rows are `stride` elements apart. Copy the first `n_cols` elements
 # of row `row` to row `row` of `out`, whose rows are `n_cols` apart. The exercise launches one
 # program per row, with `BLOCK_SIZE` at least `n_cols`. `stride` is 1,004 or another multiple of
-# 4, and `n_cols` is a multiple of 4 too. Write it so that every load is wide.
+# 4, and `n_cols` is a multiple of 4 too. (`n_cols` is a constexpr here, so the compiler knows the
+# number itself, and the mask and the store need no promise.) Write it so that every load is wide.
 
 
 # %%
@@ -421,8 +432,7 @@ check("wide-loads", copy_rows_kernel)
 # <details>
 # <summary>Hint 3</summary>
 #
-# `stride = tl.multiple_of(stride, 4)` is a promise about a parameter, and is dropped. Make
-# the promise about the product.
+# Of the two lines above the exercise, you need the second.
 #
 # </details>
 

@@ -50,7 +50,7 @@ s
 #
 # Everything that a thread holds needs a register, and registers are few. A multiprocessor has
 # 65,536 of them for all the programs that it runs at a time, and one thread can have 255 at most.
-# Remember from notebook {three-in-one} what follows. The more registers each program needs, the
+# Remember from notebook {which-block-size} what follows. The more registers each program needs, the
 # fewer programs fit at a time: the occupancy goes down. And when even 255 do not suffice, values
 # spill: they are kept in memory.
 #

@@ -81,16 +81,21 @@ s.follow("x = tl.load", "llir", "sass", most=8)
 # %% [markdown]
 # In LLVM IR, Triton writes the load and its predicate as a piece of PTX, in quotes after `asm`.
 # The line with `getelementptr` computes an address. In SASS, `LDG.E.128` is a load of 128 bits
-# from global memory, which is NVIDIA's word for device memory. The predicate in front, `@!P0`, is negated: "only if `P0` is false".
+# from global memory, which is NVIDIA's word for device memory. The predicate in front, `@!P0`, is
+# negated: "only if `P0` is false".
 #
-# If you choose SASS in the explorer of notebook {who-holds-what}, you see one thing more: brackets
-# before each instruction. The hardware does not check whether an operand has arrived, so the assembler, the
-# program that turns PTX into machine code, writes down what to wait for. There are six flags for
-# that. (The legend calls them barriers, as NVIDIA does; they are not the barriers of warps further
-# down.) `W2` says that a load raises flag 2 until it has written
-# its registers. A 2 in the first field of a later instruction makes the warp wait for it, and
-# `S04` stalls the warp for 4 cycles. No exercise needs them. But when you ask what a warp waits
-# for, this is where to look.
+# <details>
+# <summary>For the curious: how does a warp know that its load has arrived?</summary>
+#
+# If you choose SASS in the explorer of notebook {who-holds-what}, there are brackets before each
+# instruction. The hardware does not check whether a value has arrived in its register, so the
+# assembler, the program that turns PTX into machine code, writes down what to wait for. There are
+# six flags for that. (The legend calls them barriers, as NVIDIA does; they are not the barriers of
+# warps further down.) `W2` says that a load raises flag 2 until it has written its registers. A 2
+# in the first field of a later instruction makes the warp wait for it, and `S04` stalls the warp
+# for 4 cycles. When you ask what a warp waits for, this is where to look.
+#
+# </details>
 #
 # **Predict:** here are three lines of PTX. Which register holds the mask of the load?
 #
@@ -113,9 +118,6 @@ s.follow("x = tl.load", "llir", "sass", most=8)
 #
 # Name the stage of each of these five lines of `add_kernel`, in order: for example
 # `"ttir, ptx, …"`. The stages are ttir, ttgir, llir (LLVM IR), ptx and sass.
-#
-# A register is called `%r1` in PTX and `R16` in SASS. LLVM IR has neither: it numbers its values,
-# as in `%17`.
 #
 # ```
 # 1   @%p1 ld.global.v4.b32 { %r1, %r2, %r3, %r4 }, [ %rd1 + 0 ];
@@ -147,7 +149,7 @@ check("which-stage", answer)
 # <summary>Hint 2</summary>
 #
 # `ld.global` and `LDG` both mean a load from global memory. Look at how their registers are
-# called.
+# called: `%r1` in PTX, `R16` in SASS. LLVM IR numbers its values, as in `%17`.
 #
 # </details>
 

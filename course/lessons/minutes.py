@@ -26,7 +26,7 @@ LINES_PER_MINUTE = 7
 MINUTES_PER_CELL = 0.25
 MINUTES_PER_PREDICTION = 1.0
 MINUTES_PER_FOLD = 2.0
-"""For each folded text but hints: a question is thought about before its answer is unfolded."""
+"""For each folded text but optional ones: a question is thought about before it is unfolded."""
 MINUTES_PER_EXERCISE = 5.0
 MINUTES_PER_LINE = 2.0
 """For each line that an exercise's solution has between its markers."""
@@ -42,6 +42,8 @@ TABLE = "| section | about minutes |"
 ENDS = "Beginning and end"
 """The row of the table for a lesson's head, with its questions, and for what is behind its
 sections."""
+OPTIONAL = ("Hint", "For the curious")
+"""How the summaries of folds begin that few open."""
 UNTIMED = ("On your own", "Further reading")
 """Sections that few do."""
 BEHIND = ("In practice", "What you can do now")
@@ -72,7 +74,7 @@ def sections(notebook: "NotebookNode") -> list[Section]:
             _add(now, _code_minutes(cell.source), stretch_cells > 0)
             stretch_cells = max(0, stretch_cells - 1)
             continue
-        for title, text in _by_section(_without_hints(cell.source)):
+        for title, text in _by_section(_without_optional(cell.source)):
             if title in (*BEHIND, *UNTIMED):
                 now = ends
             elif title:
@@ -101,9 +103,14 @@ def _add(section: Section, minutes: float, is_stretch: bool) -> None:
         section.core += minutes
 
 
-def _without_hints(text: str) -> str:
-    """A text without its folded hints, which few readers open."""
-    return FOLD.sub(lambda fold: "" if fold[1].startswith("Hint") else fold[0], text)
+def _without_optional(text: str) -> str:
+    """A text without the folds that few readers open; a folded table asks nothing."""
+
+    def kept(fold: re.Match[str]) -> str:
+        opened = fold[2] if TABLE in fold[2] else fold[0]
+        return "" if fold[1].startswith(OPTIONAL) else opened
+
+    return FOLD.sub(kept, text)
 
 
 def _reading_minutes(text: str) -> float:

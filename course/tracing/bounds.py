@@ -95,7 +95,7 @@ def may_go_elsewhere(access: Access) -> bool:
 
 
 def outside(
-    access: Access, place: str, line: OwnLine | None, what: str = "",
+    access: Access, place: str, line: OwnLine | None, launch: Launch, what: str = "",
     argument: Argument | None = None,
 ) -> Problem:  # fmt: skip
     """The problem "program p read or wrote `place`, outside its tensor", at this line.
@@ -105,7 +105,7 @@ def outside(
     kind: Literal["reads outside", "writes outside"]
     kind = "reads outside" if access.kind == "load" else "writes outside"
     text = f"Program {program_text(access.program)} {VERBS[access.kind]} {place}."
-    text += why_outside(access, argument)
+    text += why_outside(access, argument, launch)
     return Problem(kind, text, access.program, line=line, what=what)
 
 
@@ -114,6 +114,7 @@ class Storages:
 
     def __init__(self, launch: Launch, copied: bool = False) -> None:
         """copied: whether the tensors are copies, so that an address in one leads nowhere."""
+        self._launch = launch
         storages = [tensor.untyped_storage() for tensor in launch.tensors]
         self.places = [(storage.data_ptr(), storage.nbytes()) for storage in storages]
         """The address and the bytes of each."""
@@ -140,7 +141,8 @@ class Storages:
         place = "memory that is none of the kernel's arguments"
         number = self._arguments.at(access.addresses)
         argument = None if number is None else self._arguments.all[number]
-        raise OutsideError(outside(access, place, running_line(), argument=argument))
+        found = outside(access, place, running_line(), self._launch, argument=argument)
+        raise OutsideError(found)
 
 
 def _may_hold_pointers(tensor: torch.Tensor) -> bool:
@@ -173,7 +175,7 @@ class Region:
 
 
 def stray(
-    accesses: list[Access], lines: list[OwnLine | None], regions: list[Region]
+    launch: Launch, accesses: list[Access], lines: list[OwnLine | None], regions: list[Region]
 ) -> Problem | None:
     """The first access to a known tensor's storage that is not to the tensor itself.
 
@@ -195,4 +197,5 @@ def stray(
     number = int(np.searchsorted(lanes_before, lane, side="right"))
     argument, address = region.argument, int(addresses[lane])
     what = f"{argument.name} {(address - argument.address) // argument.itemsize}"
-    return outside(accesses[number], argument.beside(address), lines[number], what, argument)
+    access, line = accesses[number], lines[number]
+    return outside(access, argument.beside(address), line, launch, what, argument)

@@ -26,10 +26,10 @@ class Followed:
     lines: Sequence[OwnLine | None]
 
 
-def why_outside(access: Access, argument: Argument | None) -> str:
+def why_outside(access: Access, argument: Argument | None, launch: Launch) -> str:
     """Why an access is outside. argument: the tensor that is meant, if that is known."""
     size = access.itemsize
-    if argument is not None and size > 1:
+    if argument is not None and size > 1 and access.pointers.size > 1:
         offsets = access.addresses.astype(np.int64) - argument.address
         inside = (offsets >= 0) & (offsets < argument.elements * size**2)
         if (inside & (offsets % size**2 == 0)).all():
@@ -38,9 +38,35 @@ def why_outside(access: Access, argument: Argument | None) -> str:
                 "count elements, and not bytes."
             )
     verb = "load" if access.kind == "load" else "store"
-    is_block = access.pointers.size > 1
-    hint = f" This tl.{verb} has no mask: give it mask=offsets < n."
-    return "" if access.masked or not is_block else hint
+    if access.pointers.size > 1 and not access.masked:
+        return f" This tl.{verb} has no mask: give it mask=offsets < n."
+    return _all_rows(access, argument) + _sizes_given(launch, argument)
+
+
+def _all_rows(access: Access, argument: Argument | None) -> str:
+    """Whole rows or columns of a tile are outside, and its mask lets all of them pass."""
+    if argument is None or access.pointers.ndim != 2:
+        return ""
+    outside = (argument.numbers(access.pointers) < 0) & access.active
+    for axis, lines in enumerate(("rows", "columns")):
+        is_same = (access.active == access.active.take([0], axis=axis)).all()
+        wholly = outside.any(axis=1 - axis) == (outside | ~access.active).all(axis=1 - axis)
+        if is_same and wholly.all() and not outside.all():
+            return (
+                f" Some {lines} of this tile are outside, and its mask is the same in all of them."
+            )
+    return ""
+
+
+def _sizes_given(launch: Launch, argument: Argument | None) -> str:
+    """The sizes that the launch passed, for a tensor of several axes; not those of blocks."""
+    sizes = [
+        f"{name} = {value}"
+        for name, value in launch.arguments.items()
+        if type(value) is int and not (name.isupper() and len(name) > 1)
+    ]
+    is_flat = argument is None or len(argument.shape) < 2
+    return "" if is_flat or not 0 < len(sizes) < 6 else f" It was given {', '.join(sizes)}."
 
 
 def why_unwritten(followed: Followed, out: torch.Tensor, index: tuple[int, ...]) -> Cause:

@@ -123,14 +123,15 @@ class AccessLog:
     def access(self, access: Access) -> None:
         if self.doubted and may_go_elsewhere(access):
             raise FoundError(self.doubted)
-        assert self._storages is not None
+        assert self._storages is not None and self._launch is not None
         try:
             self._storages.stop_outside(access)
         except OutsideError:  # one that was no farther off may come first, and tells more
             begins = access.addresses[0]  # by which the tensor is meant, and not another behind it
             near = [each for each in self._regions if each.start <= begins < each.end]
-            first = self._accesses and stray(self._accesses, self._lines, self._regions)
-            if first := first or stray([access], [running_line()], near):
+            launch, before = self._launch, self._accesses
+            first = before and stray(launch, before, self._lines, self._regions)
+            if first := first or stray(launch, [access], [running_line()], near):
                 raise FoundError(replace(first, launch=self.activity.launches - 1)) from None
             raise
         addresses, times = access.addresses, 2 if access.kind == "update" else 1
@@ -155,8 +156,8 @@ class AccessLog:
         activity.back_and_forth |= self._goes_back_and_forth()
         reach = programs * max(self._lanes_stored.values(), default=0)
         activity.reach = max(activity.reach, reach)
-        if self._accesses and not self.problem:
-            problem = stray(self._accesses, self._lines, self._regions)
+        if self._launch and self._accesses and not self.problem:
+            problem = stray(self._launch, self._accesses, self._lines, self._regions)
             # With atomics, programs can order one another.
             if not problem and all(access.kind != "update" for access in self._accesses):
                 problem = self._race()

@@ -141,7 +141,8 @@ function valueHead(name, value) {
   const range = least === most ? `all ${number(least)}` : `${number(least)} … ${number(most)}`;
   const into = of ? ` into ${of}` : "";
   const block = `  ${dtype} [${shape.join(", ")}]${into && `${into}, elements`}  ${least === undefined ? "" : range}`;
-  const parts = text === undefined ? [["dim", block]] : [["", ` = ${text}`], ["dim", dtype && `  ${dtype}${into}`]];
+  const single = of ? ` → ${of}[${text}]` : ` = ${text}`; // a pointer shows what it points to
+  const parts = text === undefined ? [["dim", block]] : [["", single], ["dim", dtype && `  ${dtype}`]];
   if (nan) parts.push(["odd", `, ${count(nan)} NaN`]);
   if (inf) parts.push(["odd", `, ${count(inf)} infinite`]);
   if (masked) parts.push(["dim", `, ${count(masked)} lanes masked (hatched)`]);

@@ -114,10 +114,10 @@ def _in_triton(place: Place) -> str:
 
 
 def _range_size(place: Place) -> str:
-    """How long a range is from `a` to `a + size`, or from `i * size` to `(i + 1) * size`."""
+    """How long a range is from `a` to `a + size`, from `i * size` to `(i + 1) * size`, or to b."""
     start, end = place.operand(0), (*place.operands, None, None)[1]
     if not isinstance(end, ast.BinOp):
-        return ""
+        return place.operand(1) if isinstance(place.held(1), int) else ""
     left, size = ast.unparse(end.left), ast.unparse(end.right)
     known = {ast.Add: start, ast.Mult: start.removesuffix(f" * {size}") + " + 1"}
     return size if left == known.get(type(end.op)) else ""

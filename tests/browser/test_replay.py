@@ -77,6 +77,7 @@ def press(page, label):
 
 def test_steps_go_forwards_and_backwards(add_page):
     assert line(add_page).startswith("def add_kernel")
+    assert "x_ptr → x_ptr[0]" in values(add_page)
     press(add_page, "step")
     assert line(add_page).startswith("offsets =")
     assert "int32 [256]" in values(add_page) and "0 … 255" in values(add_page)

@@ -40,10 +40,16 @@ def test_reading_and_lines_of_code_take_time():
     assert core_of(markdown("```\n" + "a\n" * 14 + "```")) == pytest.approx(2, abs=0.02)
 
 
-def test_a_prediction_and_a_folded_question_take_time_and_a_hint_none():
+def test_a_prediction_and_a_folded_question_take_time_and_an_optional_fold_none():
     assert core_of(markdown("**Predict:** what?")) == pytest.approx(1, abs=0.02)
     assert core_of(fold("Answer", words(180))) == pytest.approx(2 + 1, abs=0.02)
-    assert core_of(fold("Hint 1", words(180))) == 0
+    for optional in ("Hint 1", "For the curious: why?"):
+        assert core_of(fold(optional, words(180))) == 0
+
+
+def test_a_table_of_minutes_takes_no_longer_where_it_is_folded():
+    table = f"{minutes.TABLE}\n|---|---|\n| One | 5 |"
+    assert core_of(fold("About 5 minutes", table)) == core_of(markdown(table))
 
 
 def test_an_exercise_takes_its_statement_its_question_and_its_lines():

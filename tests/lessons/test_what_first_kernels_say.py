@@ -10,6 +10,7 @@ import triton.language as tl
 from course import MODE, lower, recorded, vectors, verify
 from course.benching.observed import observed
 from course.gpus.measured import recorded_facts
+from course.gpus.peaks import gpu_of
 from course.lessons.order import lesson_sources, numbered, numbers
 from course.lessons.source import ROOT
 from kernels.vector_add import add_kernel_v2
@@ -81,6 +82,11 @@ def test_a_matrix_product_does_about_680_operations_in_the_time_of_a_trillion_by
     facts = recorded_facts()
     assert facts.matmul_tflop_s == pytest.approx(680, rel=0.02)
     assert facts.matmul_tflop_s / facts.memory_tb_s > 100
+
+
+def test_additions_of_float32_are_twenty_times_slower_than_a_matrix_product():
+    additions = gpu_of("H200").vector["fp32"] / 2  # a fused multiply-add counts as two
+    assert recorded_facts().matmul_tflop_s / additions == pytest.approx(20, rel=0.1)
 
 
 def test_nearly_all_of_the_total_was_lost_in_the_race():

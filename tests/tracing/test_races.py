@@ -253,3 +253,20 @@ def test_programs_are_counted_over_all_launches_of_a_call():
 
 def test_without_a_block_any_number_of_programs_may_run():
     assert verify(lambda x: copied(x, 4), torch.clone, ONE).right
+
+
+@triton.jit
+def one_number_kernel(x_ptr, out_ptr):
+    row = tl.program_id(0)
+    tl.store(out_ptr + row, tl.load(x_ptr + row))
+
+
+def one_program_more(x):
+    out = torch.empty_like(x)
+    one_number_kernel[(x.numel() + 1,)](x, out)
+    return out
+
+
+def test_a_single_number_past_the_end_is_no_offset_in_bytes():
+    told = str(verify(one_program_more, torch.clone, [Case((Input((4,)),))]))
+    assert "whose length is 4: at [4]." in told and "bytes" not in told

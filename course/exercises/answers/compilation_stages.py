@@ -179,6 +179,18 @@ MISTAKES = {
             "mask=cols < n_cols)",
         }, "wrong", "it started 4 programs", "few programs",
             means="They name the cause and leave the kernel as it was."),
+        Mistake("more programs, and the loop kept", {
+            "    cols = tl.program_id(axis=1) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)\n"
+            "    x = tl.load(x_ptr + row * n_cols + cols, mask=cols < n_cols)\n"
+            "    tl.store(out_ptr + row * n_cols + cols, tl.minimum(x, limit), mask=cols < n_cols)":
+            "    for start in range(0, n_cols, BLOCK_SIZE):\n"
+            "        cols = start + tl.arange(0, BLOCK_SIZE)\n"
+            "        x = tl.load(x_ptr + row * n_cols + cols, mask=cols < n_cols)\n"
+            "        tl.store(out_ptr + row * n_cols + cols, tl.minimum(x, limit), "
+            "mask=cols < n_cols)",
+        }, "wrong", "each element is done 196 times", "wrong axis 1 in case 1",
+            means="They give the grid its second axis, and every program still goes through the "
+            "whole row."),
         Mistake("a limit for each column", {"limit_ptr + row": "limit_ptr + tl.program_id(axis=1)"},
             "reads outside", "", "reads outside limit_ptr 4 in case 1",
             means="They mix up the axes of the grid: a row has one limit."),

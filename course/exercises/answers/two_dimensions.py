@@ -228,7 +228,7 @@ MISTAKES = {
         Mistake("a bias for each row", {
             "bias_ptr + cols, mask=cols < n_cols": "bias_ptr + rows, mask=rows < n_cols",
             "bias[None, :]": "bias[:, None]",
-        }, "wrong", "At [0, ", "wrong in case 1",
+        }, "wrong", "comes out if the bias has one number per row", "slip 5",
             means="They lay the bias along the rows; it has one number for each column."),
         Mistake("the bias unmasked", {"bias_ptr + cols, mask=cols < n_cols": "bias_ptr + cols"},
             "reads outside", "outside bias_ptr", "reads outside bias_ptr 70 in case 1",

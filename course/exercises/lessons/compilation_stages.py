@@ -214,7 +214,7 @@ EXERCISES = (
                 Case((Input((rows, cols)), Input((rows,))), seed=rows)
                 for rows, cols in ((4, 200_003), (1, 100), (3, 5000), (70, 3))
             ),
-            block=None,
+            block=1,
             least_programs=lambda x, limit: min(MULTIPROCESSORS, x.numel() // 8192),
         ),
     ),

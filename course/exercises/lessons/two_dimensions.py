@@ -36,6 +36,11 @@ def _matrices(*shapes: tuple[int, int]) -> tuple[Case, ...]:
     return tuple(_matrix(*shape) for shape in shapes)
 
 
+def _down(bias: torch.Tensor, rows: int) -> torch.Tensor:
+    """A bias along the rows, with zeros where it is too short."""
+    return pad(bias, (0, max(0, rows - len(bias))))[:rows, None]
+
+
 def _with_bias(rows: int, cols: int, dtype: torch.dtype) -> Case:
     return Case((Input((rows, cols), dtype), Input((cols,), dtype)), seed=rows + cols)
 
@@ -167,6 +172,7 @@ EXERCISES = (
             "GELU is approximated by a sigmoid":
             lambda x, bias: (x + bias) * torch.sigmoid(1.702 * (x + bias)),
             "no bias is added": lambda x, bias: gelu(x),
+            "the bias has one number per row": lambda x, bias: gelu(x + _down(bias, len(x))),
         },
         cases=tuple(
             _with_bias(rows, cols, dtype)

@@ -1,4 +1,4 @@
-"""100 slips of beginners: what each is told names the line and leads to the mend."""
+"""Slips of beginners: what each is told names the line and leads to the mend."""
 
 import re
 
@@ -21,9 +21,9 @@ def test_the_programs_are_right(name):
     assert result.right and not result.outcomes[0].note, result
 
 
-def test_there_are_ten_of_each_kind():
+def test_there_are_ten_of_each_kind_at_least():
     kinds = [slip.kind for slip in SLIPS]
-    assert len(kinds) == 100 and {kinds.count(kind) for kind in kinds} == {10}
+    assert len(set(kinds)) == 10 and min(kinds.count(kind) for kind in kinds) >= 10
 
 
 @pytest.mark.parametrize("slip", SLIPS, ids=IDS)
@@ -79,7 +79,7 @@ def by_the_compiler(module, slip: Slip) -> str:
     return str(refused.value)
 
 
-@pytest.mark.parametrize("number", [0, 12, 18, 23, 30, 32, 39, 60])
+@pytest.mark.parametrize("number", [0, 13, 19, 24, 32, 34, 41, 65])
 def test_every_tool_says_the_same(number, tmp_path):
     slip = SLIPS[number]
     module = slip.module(tmp_path)
