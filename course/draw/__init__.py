@@ -38,6 +38,7 @@ _MODULES = {
     "race": "course.draw.race_timeline",
     "rescale": "course.draw.rescale_sketch",
     "ring": "course.draw.ring_timeline",
+    "reading": "course.draw.known_lines",
     "roof": "course.draw.roof_bars",
     "roofline": "course.draw.roofline_plot",
     "room": "course.draw.room_map",

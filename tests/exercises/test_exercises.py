@@ -20,7 +20,9 @@ from tests.support.lesson import script_of
 pytestmark = pytest.mark.gpu_too
 
 PRELUDE = (
-    "from course import DEVICE\nimport torch\nimport triton\nimport triton.language as tl\n"
+    "from course import DEVICE\nfrom kernels.device import LN2, LOG2E, finite\n"
+    "from kernels.attention.tl_hopper import attend_specialized, first_element\n"
+    "import torch\nimport triton\nimport triton.language as tl\n"
     "from triton.tools.tensor_descriptor import TensorDescriptor\n"
     "from triton.experimental import gluon\n"
     "from triton.experimental.gluon import language as gl\n"
@@ -35,7 +37,7 @@ PRELUDE = (
 def cells():
     """For each exercise its solved cell, and the name that its check is given.
 
-    An exercise in Gluon may use kernels of the lesson that stand before it.
+    An exercise may use kernels of the lesson that are given before it.
     """
     by_exercise = {}
     for source in lesson_sources():
@@ -44,7 +46,7 @@ def cells():
             if match := EXERCISE.match(cell.source.split("\n")[0]):
                 answer = re.fullmatch(r'check\("[a-z0-9-]+", (\w+)\)', after.source)[1]
                 by_exercise[match[1]] = given + cell.source, answer
-            elif cell.cell_type == "code" and cell.source.startswith("@gluon.jit"):
+            elif cell.cell_type == "code" and cell.source.startswith(("@gluon.jit", "@triton.jit")):
                 given += f"{cell.source}\n\n\n"
     return by_exercise
 

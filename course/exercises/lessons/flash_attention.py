@@ -81,6 +81,36 @@ def _masked(
     return torch.softmax(scores, -1).nan_to_num(unseen) @ v
 
 
+def _batches(shape: tuple[int, int, int, int, int, int], causal: int, even: int = 0) -> Case:
+    """shape: batch, heads, key heads, queries, keys, head_dim. even: what a launch makes of it."""
+    batch, heads, key_heads, queries, keys, head_dim = shape
+    q = Input((batch, heads, queries, head_dim), HALF)
+    k = Input((batch, key_heads, keys, head_dim), HALF)
+    return Case((q, k, k), seed=queries + keys, scalars=(causal, even))
+
+
+def _with_lse(
+    q: Tensor, k: Tensor, v: Tensor, causal: int, even: int, shared: bool = False
+) -> Tensor:
+    """The output of each query joined with its log-sum-exp.
+
+    shared: whether head h takes key head h % key heads, and not h // heads per key head.
+    """
+    more = q.shape[1] // k.shape[1]
+    k, v = (x.repeat(1, more, 1, 1) if shared else x.repeat_interleave(more, dim=1) for x in (k, v))
+    scores = _scores(q, k)
+    if causal:
+        seen = torch.ones(scores.shape[-2:], device=q.device).tril(k.shape[2] - q.shape[2]) > 0
+        scores = scores.masked_fill(~seen, -torch.inf)
+    return _joined(torch.softmax(scores, -1).nan_to_num() @ v, scores.logsumexp(-1))
+
+
+def _joined(out: Tensor, lse: Tensor) -> Tensor:
+    """The output, and behind each query's numbers a sixteenth of its log-sum-exp, or a large
+    negative number where it sees no key."""
+    return torch.cat([out, (lse.clamp(min=-1000) / 16)[..., None].to(out.dtype)], -1)
+
+
 def _log_sum_exp(q: Tensor, k: Tensor) -> Tensor:
     q, k = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k))
     return torch.logsumexp(_scores(q, k), -1)
@@ -207,6 +237,75 @@ def _by_head(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return out
 
 
+def _strided(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, causal: int, even: int) -> Tensor:
+    """The output with its log-sum-exp, of tensors whose heads lie apart and in another order.
+
+    even: whether the kernel is given flags, all true for tiles that fill each axis; -1 gives none.
+    """
+    (batch, heads, queries, d), keys, key_heads = q.shape, k.shape[2], k.shape[1]
+    q = q.transpose(1, 2).contiguous().transpose(1, 2)  # [batch, length, heads, D] in memory
+    v = _apart(v.flatten(0, 1), 1).unflatten(0, v.shape[:2])
+    out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
+    lse = torch.empty(batch, heads, queries + 3, dtype=torch.float32, device=q.device)
+    block, block_d = (64 if even == 0 else 32), max(16, triton.next_power_of_2(d))
+    flags = {"EVEN_M": even == 1, "EVEN_N": even == 1, "EVEN_HEADDIM": d == block_d}
+    kernel[(triton.cdiv(queries, block), heads, batch)](
+        q, k, v, out, lse, d**-0.5, heads, *(x.stride()[:3] for x in (q, k, v, out)),
+        (queries, keys), queries + 3, d, **(flags if even >= 0 else {}), IS_CAUSAL=bool(causal),
+        BLOCK_HEADDIM=block_d, BLOCK_M=block, BLOCK_N=block, HEADS_PER_KEY_HEAD=heads // key_heads,
+    )  # fmt: skip
+    return _joined(out, lse[..., :queries])
+
+
+def _as_one_matrix(
+    kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, causal: int, programs: int
+) -> Tensor:
+    """The output with its log-sum-exp. k and v lie head after head, q and the output with all heads
+    of a query side by side. programs: how many take the tiles; 0 for one each."""
+    (batch, heads, queries, d), (_, key_heads, keys, _) = q.shape, k.shape
+    q = q.transpose(1, 2).contiguous().transpose(1, 2)
+    out = torch.empty_like(q)
+    lse = torch.empty(batch, heads, queries, dtype=torch.float32, device=q.device)
+    block = 128 if programs else 32
+    tiles = batch * heads * queries // block
+    rows = (batch * queries, batch * key_heads * keys, batch * key_heads * keys, batch * queries)
+    triton.set_allocator(  # in a child of its own
+        lambda size, _, stream: torch.empty(size, dtype=torch.int8, device=q.device)
+    )
+    kernel[(programs or tiles,)](
+        q, k, v, out, lse, d**-0.5, heads, queries // block, tiles,
+        *(x.stride()[:3] for x in (q, k, v, out)), rows, (queries, keys), IS_CAUSAL=bool(causal),
+        HEADDIM=d, BLOCK_M=block, BLOCK_N=block, HEADS_PER_KEY_HEAD=heads // key_heads,
+        num_stages=2,
+    )  # fmt: skip
+    return _joined(out, lse)
+
+
+def _divided(stages: dict[str, str]) -> Judged | None:
+    ttgir = stages["ttgir"]
+    if "ttg.warp_specialize" not in ttgir:
+        text = (
+            "The compiler gave it one group of warps: ask for more at the head of the loop over "
+            "tiles, by warp_specialize=True."
+        )
+        return wrong("not divided", text)
+    return None
+
+
+def _no_mask_left(stages: dict[str, str]) -> Judged | None:
+    """What is left of the masks in a launch with all flags, whose tiles are 32 x 32."""
+    ttir = stages["ttir"]
+    if "tensor<32x32xf32>" not in ttir:
+        return None
+    if ttir.count("scf.for") > 1:
+        text = "All tiles are full, and its second loop is still there: give borders EVEN_N."
+        return wrong("second loop", text)
+    if re.search(r"arith\.cmpi .*tensor<", ttir):
+        text = "All tiles are full, and it still compares rows or dimensions with their ends."
+        return wrong("mask left", text)
+    return None
+
+
 def _least_bytes(q: Tensor, k: Tensor, v: Tensor, window: int = 2**30) -> int:
     """Bytes of queries and results, and of the tiles of keys and values that each program sees."""
     moved, last = 2 * q.nbytes, len(k) - len(q)
@@ -289,6 +388,15 @@ def _exp2_with_the_scale(stages: dict[str, str]) -> Judged | None:
 
 
 TILE = ("D", "BLOCK_M", "BLOCK_N")
+POINTERS = (
+    "q_ptr", "k_ptr", "v_ptr", "out_ptr", "lse_ptr", "scale", "nheads", "stride_q", "stride_k",
+    "stride_v", "stride_out", "lengths", "stride_lse", "head_dim",
+)  # fmt: skip
+MATRICES = (
+    *POINTERS[:7], "n_blocks", "n_tiles", "stride_q", "stride_k", "stride_v", "stride_out",
+    "matrix_rows", "lengths", "IS_CAUSAL", "HEADDIM", "BLOCK_M", "BLOCK_N",
+)  # fmt: skip
+STRIDED_TILE = ("BLOCK_HEADDIM", "BLOCK_M", "BLOCK_N", "HEADS_PER_KEY_HEAD")
 
 EXERCISES = (
     KernelExercise(
@@ -538,5 +646,74 @@ EXERCISES = (
         absolute=ROUNDED,
         most_launches=2,
         least_programs=lambda q, k, v: triton.cdiv(len(k), 64),
+    ),
+    KernelExercise(
+        "any-strides",
+        parameters=(*POINTERS, "IS_CAUSAL", *STRIDED_TILE),
+        reference=_with_lse,
+        slips={
+            "head h takes key head h % key heads":
+            lambda q, k, v, causal, even: _with_lse(q, k, v, causal, even, shared=True),
+            "every batch takes the first one's keys":
+            lambda q, k, v, causal, even:
+            _with_lse(q, k[:1].expand(k.shape), v[:1].expand(v.shape), causal, even),
+            "every batch and head takes the first one's queries":
+            lambda q, k, v, causal, even:
+            _with_lse(q[:1, :1].expand(q.shape), k, v, causal, even),
+            "v has the strides of k":
+            lambda q, k, v, causal, even: _with_lse(
+                q, k, _as_if_contiguous(v.flatten(0, 1), 1).view(v.shape), causal, even
+            ),
+        },
+        cases=(
+            _batches((2, 4, 2, 45, 77, 20), 1, -1), _batches((2, 3, 1, 70, 33, 32), 0, -1),
+            _batches((1, 2, 2, 64, 128, 16), 1, -1), _batches((1, 1, 1, 1, 20, 24), 0, -1),
+        ),
+        launch=_strided,
+        absolute=ROUNDED,
+    ),
+    KernelExercise(
+        "even-flags",
+        parameters=(*POINTERS, "EVEN_M", "EVEN_N", "EVEN_HEADDIM", "IS_CAUSAL", *STRIDED_TILE),
+        reference=_with_lse,
+        cases=(
+            _batches((1, 2, 1, 45, 77, 20), 1), _batches((2, 2, 2, 64, 32, 32), 0, 1),
+            _batches((1, 2, 1, 96, 64, 32), 1, 0), _batches((1, 1, 1, 30, 20, 24), 0),
+        ),
+        launch=_strided,
+        absolute=ROUNDED,
+        compiled=_no_mask_left,
+    ),
+    KernelExercise(
+        "one-matrix",
+        parameters=(*MATRICES, "HEADS_PER_KEY_HEAD"),
+        reference=_with_lse,
+        slips={
+            "every head takes the queries of the first":
+            lambda q, k, v, causal, _: _with_lse(q[:, :1].expand(q.shape), k, v, causal, 0),
+            "every tile takes its head's first queries":
+            lambda q, k, v, causal, _: _with_lse(
+                q[:, :, :32].repeat(1, 1, q.shape[2] // 32, 1), k, v, causal, 0
+            ),
+            "every tile of keys is the first one":
+            lambda q, k, v, causal, _: _with_lse(
+                q, *(x[:, :, :32].repeat(1, 1, x.shape[2] // 32, 1) for x in (k, v)), causal, 0
+            ),
+        },
+        cases=(
+            _batches((2, 4, 2, 64, 96, 32), 0), _batches((1, 3, 1, 96, 64, 16), 1),
+            _batches((2, 2, 2, 32, 32, 64), 1),
+        ),
+        launch=_as_one_matrix,
+        absolute=ROUNDED,
+    ),
+    KernelExercise(
+        "divided-loop",
+        parameters=(*MATRICES, "HEADS_PER_KEY_HEAD"),
+        reference=_with_lse,
+        cases=(_batches((1, 2, 1, 256, 128, 64), 1, 3), _batches((1, 3, 3, 128, 128, 64), 0, 2)),
+        launch=_as_one_matrix,
+        absolute=ROUNDED,
+        compiled=_divided,
     ),
 )  # fmt: skip
