@@ -96,7 +96,7 @@ def borders(
 
 # %%
 @triton.jit
-def attend(
+def attend_keys(
     q, O, m, l, k_start, v_start, stride_kn, stride_vn, first_col, end_col, first_row, lengths,
     dim_mask, scale_log2, MASKED: tl.constexpr, IS_CAUSAL: tl.constexpr,
     BLOCK_HEADDIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
@@ -224,7 +224,7 @@ def strided_kernel(
     l = tl.zeros([BLOCK_M], tl.float32)
     for MASKED in tl.static_range(2):  # the loop is compiled twice: without a mask, and with one
         first_col, end_col = (masked, end) if MASKED else (0, masked)
-        O, m, l = attend(
+        O, m, l = attend_keys(
             q, O, m, l, k_start, v_start, stride_kn, stride_vn, first_col, end_col, first_row,
             lengths, dim_mask, scale_log2, MASKED, IS_CAUSAL, BLOCK_HEADDIM, BLOCK_M, BLOCK_N,
         )  # fmt: skip
@@ -248,7 +248,7 @@ check("any-strides", strided_kernel)
 # <summary>Hint 2</summary>
 #
 # The output's lines, below, show the pattern: where the head begins, then the tile's first row, then
-# a row and a column for each lane. For k and v only where the head begins is asked for; `attend` does
+# a row and a column for each lane. For k and v only where the head begins is asked for; `attend_keys` does
 # the rest.
 #
 # </details>
@@ -362,7 +362,7 @@ def even_kernel(
     l = tl.zeros([BLOCK_M], tl.float32)
     for MASKED in tl.static_range(2):  # the loop is compiled twice: without a mask, and with one
         first_col, end_col = (masked, end) if MASKED else (0, masked)
-        O, m, l = attend(
+        O, m, l = attend_keys(
             q, O, m, l, k_start, v_start, stride_kn, stride_vn, first_col, end_col, first_row, lengths,
             dim_mask, scale * LOG2E, MASKED, IS_CAUSAL, BLOCK_HEADDIM, BLOCK_M, BLOCK_N,
         )  # fmt: skip
@@ -471,7 +471,7 @@ assert result.right
 # that you wrote or were given above is gray.
 
 # %%
-draw.reading(flash_attention_kernel, even_kernel, borders, attend, finish)
+draw.reading(flash_attention_kernel, even_kernel, borders, attend_keys, finish)
 
 # %% [markdown]
 # Few lines are left. The three that are cut differently (`rows`, `cols` and `dims`, the borders, and the

@@ -275,6 +275,8 @@ MISTAKES = {
             means="They divide by warps; registers belong to threads, 32 in a warp."),
         Mistake("in 16 bits", 32, "wrong", "both are float32", "slip 5",
             means="They count two numbers to a register; both tiles are float32."),
+        Mistake("the tile above", 192, "wrong", "tile of 128 x 64 with 4 warps", "slip 6",
+            means="They take over the sum of the text, which is for another tile."),
     ],
     "sliding-window": [
         Mistake("no tile skipped on the left", {
@@ -386,7 +388,28 @@ MISTAKES = {
             "comes out if no bias is subtracted", "slip 6",
             means="They scale and forget the bias."),
     ],
+    "texts-of-any-length": [
+        Mistake("the first text", {"first = tl.load(starts_ptr + text)\n": "first = text * 0\n",
+            "tl.load(starts_ptr + text + 1) - first":
+            "tl.load(starts_ptr + text + 1) - tl.load(starts_ptr + text)",
+        }, "wrong", "never written", "wrong in case 1",
+            means="They start every text at token 0."),
+        Mistake("the end for the length", {
+            "tl.load(starts_ptr + text + 1) - first": "tl.load(starts_ptr + text + 1)",
+        }, "reads outside", "", "reads outside q_ptr 5760 in case 1",
+            means="They take the place where a text ends for its length."),
+        Mistake("no head", {" * stride + head * D": " * stride"}, "wrong", "never written",
+            "wrong in case 1",
+            means="They find the text, and let all heads be the first one."),
+        Mistake("tokens of one head", {"first.to(tl.int64) * stride": "first.to(tl.int64) * D"},
+            "race", "", "race stores in case 1",
+            means="They count D numbers to a token; all its heads lie side by side."),
+    ],
     "split-the-keys": [
+        Mistake("the first key head for all", {
+            "(key_head * n_keys + cols)[:, None]": "cols[:, None]",
+        }, "wrong", "comes out if every group takes the first key head", "slip 6",
+            means="They find the part, and not the key head that its keys belong to."),
         Mistake("the maximum alone", {"m + tl.log(total)": "m"}, "wrong",
             "comes out if a part counts by its maximum", "slip 3",
             means="They store the maximum for the log-sum-exp; the number of keys near it counts "
@@ -600,10 +623,21 @@ OTHERS = {
             "(scores * scale - distance * slope) * log2e",
         }),
     ],
+    "texts-of-any-length": [
+        Other("the end loaded first", {
+            "    first = tl.load(starts_ptr + text)\n"
+            "    length = tl.load(starts_ptr + text + 1) - first\n":
+            "    end_of_text = tl.load(starts_ptr + text + 1)\n"
+            "    first = tl.load(starts_ptr + text)\n    length = end_of_text - first\n",
+        }),
+        Other("the head first", {
+            "first.to(tl.int64) * stride + head * D":
+            "(first.to(tl.int64) * n_heads + head) * D",
+        }),
+    ],
     "split-the-keys": [
         Other("in powers of two", {
-            "tl.store(lse_ptr + part, m + tl.log(total))":
-            "tl.store(lse_ptr + part, m * 1.4426950408889634 + tl.log2(total))",
+            "m + tl.log(total)": "m * 1.4426950408889634 + tl.log2(total)",
             "tl.exp(lse - tl.max": "tl.exp2(lse - tl.max",
         }),
         Other("shares first", {

@@ -1,5 +1,6 @@
 """The exercises on the topic "flash attention"."""
 
+import itertools
 import math
 import re
 from collections.abc import Callable
@@ -347,19 +348,51 @@ def _biased(
     return torch.softmax(_scores(q, k) - slope * distance.to(q.dtype), -1) @ v
 
 
-def _one_query(keys: int, head_dim: int, values: str = "normal") -> Case:
-    q, k = Input((head_dim,), HALF, values=values), Input((keys, head_dim), HALF)
+def _texts(heads: int, *lengths: int) -> Case:
+    """Texts one after another, each with so many tokens."""
+    x = Input((sum(lengths), heads, 32), HALF)
+    return Case((x, x, x), seed=sum(lengths), scalars=lengths)
+
+
+def _each_text(q: Tensor, k: Tensor, v: Tensor, *lengths: int) -> Tensor:
+    texts = zip(*(x.split(list(lengths)) for x in (q, k, v)), strict=True)
+    heads = [
+        torch.stack([_masked(*(x[:, h] for x in text)) for h in range(q.shape[1])], 1)
+        for text in texts
+    ]
+    return torch.cat(heads)
+
+
+def _launch_texts(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, *lengths: int) -> Tensor:
+    out, (_, heads, d) = torch.empty_like(q), q.shape
+    starts = torch.tensor([0, *itertools.accumulate(lengths)], dtype=torch.int32, device=q.device)
+    grid = triton.cdiv(max(lengths), BLOCK), len(lengths), heads
+    kernel[grid](q, k, v, out, starts, heads, d**-0.5, D=d, BLOCK_M=BLOCK, BLOCK_N=BLOCK)
+    return out
+
+
+def _token(heads: int, key_heads: int, keys: int, head_dim: int, values: str = "normal") -> Case:
+    """One query per head."""
+    q = Input((heads, head_dim), HALF, values=values)
+    k = Input((key_heads, keys, head_dim), HALF)
     return Case((q, k, k), seed=keys)
 
 
+def _one_token(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _grouped(q[:, None], k, v)[:, 0]
+
+
 def _merged_by(weigh: Callable[[Tensor], Tensor]) -> TensorFunction:
-    """The results of 64 keys each, weighed by what `weigh` makes of their scores, a row a part."""
+    """The results of 64 keys each, weighed by what `weigh` makes of [heads, parts, 64] scores."""
 
     def merged(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        more = -len(k) % 64
-        scores = pad(_scores(q, k), (0, more), value=-torch.inf).view(-1, 64)
-        values = pad(v, (0, 0, 0, more)).view(len(scores), 64, -1)
-        return weigh(scores) @ (torch.softmax(scores, -1)[:, None] @ values)[:, 0]
+        k, v = (x.repeat_interleave(len(q) // len(x), dim=0) for x in (k, v))
+        more = -k.shape[1] % 64
+        scores = pad(_scores(q[:, None], k)[:, 0], (0, more), value=-torch.inf)
+        scores = scores.unflatten(1, (-1, 64))
+        values = pad(v, (0, 0, 0, more)).unflatten(1, (-1, 64))
+        parts = (torch.softmax(scores, -1)[:, :, None] @ values)[:, :, 0]
+        return (weigh(scores)[:, None] @ parts)[:, 0]
 
     return merged
 
@@ -571,6 +604,8 @@ EXERCISES = (
             512: "Those are the bytes of a thread: a register has 4.",
             4096: "A warp has 32 threads, and each has registers of its own.",
             32: "Those would be scores or an accumulator in 16 bits: both are float32.",
+            192: "That is the tile of 128 x 64 with 4 warps: here are twice as many scores, over twice "
+                "as many threads.",
         },
     ),
     KernelExercise(
@@ -622,30 +657,45 @@ EXERCISES = (
         launch=lambda kernel, q, k, v, eighths: _loop(kernel, q, k, v, eighths / 8),
         absolute=ROUNDED,
     ),
+    KernelExercise(
+        "texts-of-any-length",
+        parameters=("q_ptr", "k_ptr", "v_ptr", "out_ptr", "starts_ptr", "n_heads", "scale", *TILE),
+        reference=_each_text,
+        cases=tuple(
+            _texts(heads, *lengths)
+            for heads, lengths in ((2, (45, 45)), (1, (33, 1, 70)), (3, (5, 64)), (1, (20,)))
+        ),
+        launch=_launch_texts,
+        absolute=ROUNDED,
+    ),
     LauncherExercise(
         "split-the-keys",
         parameters=("q", "k", "v"),
-        reference=_attention,
+        reference=_one_token,
         slips={
             "all parts count alike":
-            _merged_by(lambda scores: torch.full_like(scores[:, 0], 1 / len(scores))),
+            _merged_by(lambda scores: torch.full_like(scores[..., 0], 1 / scores.shape[-2])),
             "parts are weighed by their log-sum-exp, and not by its exponential":
-            _merged_by(lambda scores: scores.logsumexp(-1) / scores.logsumexp(-1).sum()),
+            _merged_by(lambda s: s.logsumexp(-1) / s.logsumexp(-1).sum(-1, keepdim=True)),
             "a part counts by its maximum, and its total is left out":
-            _merged_by(lambda scores: torch.softmax(scores.max(-1).values, 0)),
+            _merged_by(lambda scores: torch.softmax(scores.max(-1).values, -1)),
             "a part counts by its total, and its maximum is left out":
-            _merged_by(lambda s: torch.softmax(s.logsumexp(-1) - s.max(-1).values, 0)),
+            _merged_by(lambda s: torch.softmax(s.logsumexp(-1) - s.max(-1).values, -1)),
             "the weighted parts are added up, and not divided by the sum of the weights":
-            _merged_by(lambda s: torch.exp(s.logsumexp(-1) - s.logsumexp(-1).max())),
+            _merged_by(
+                lambda s: torch.exp(s.logsumexp(-1) - s.logsumexp(-1).amax(-1, keepdim=True))
+            ),
+            "every group takes the first key head":
+            lambda q, k, v: _one_token(q, k[:1].expand(k.shape), v[:1].expand(v.shape)),
         },
         cases=(
-            _one_query(300, 64), _one_query(64, 32), _one_query(1, 16), _one_query(1000, 32),
-            _one_query(130, 16, values="far apart"),
+            _token(6, 2, 300, 32), _token(2, 2, 64, 64), _token(8, 1, 1, 16),
+            _token(3, 3, 517, 32), _token(4, 2, 130, 16, values="far apart"),
         ),
         block=None,
         absolute=ROUNDED,
         most_launches=2,
-        least_programs=lambda q, k, v: triton.cdiv(len(k), 64),
+        least_programs=lambda q, k, v: triton.cdiv(k.shape[1], 64) * len(k),
     ),
     KernelExercise(
         "any-strides",
