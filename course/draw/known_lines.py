@@ -7,8 +7,9 @@ import textwrap
 from collections.abc import Iterator
 
 from course.display.widget import CODE_STYLE
+from course.errors import CourseError
 from course.triton_internals.jit_functions import plain_function
-from course.type_names import Kernel
+from course.type_names import Kernel, kind_of
 
 PALE = "opacity:0.4"
 
@@ -65,7 +66,10 @@ def reading(kernel: Kernel, *written: Kernel) -> Reading:
 
 
 def _tree(kernel: Kernel) -> tuple[str, ast.FunctionDef]:
-    source = textwrap.dedent(inspect.getsource(plain_function(kernel) or kernel)).rstrip()
+    function = plain_function(kernel)
+    if function is None:
+        raise CourseError(f"draw.reading takes kernels; this is {kind_of(kernel)}.")
+    source = textwrap.dedent(inspect.getsource(function)).rstrip()
     (definition,) = ast.parse(source).body
     assert isinstance(definition, ast.FunctionDef)
     return source, definition
@@ -96,7 +100,7 @@ def _is_text(node: ast.stmt) -> bool:
 
 def _last_line(node: ast.stmt) -> int:
     """The last line of a statement, and of a compound one of its head."""
-    body = getattr(node, "body", None)
+    body: list[ast.stmt] = getattr(node, "body", [])
     if not body:
         return node.end_lineno or node.lineno
     return max(node.lineno, body[0].lineno - 1)

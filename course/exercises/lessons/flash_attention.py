@@ -604,8 +604,8 @@ EXERCISES = (
             512: "Those are the bytes of a thread: a register has 4.",
             4096: "A warp has 32 threads, and each has registers of its own.",
             32: "Those would be scores or an accumulator in 16 bits: both are float32.",
-            192: "That is the tile of 128 x 64 with 4 warps: here are twice as many scores, over twice "
-                "as many threads.",
+            192: "That is the tile of 128 x 64 with 4 warps: here are twice as many scores, over "
+                "twice as many threads.",
         },
     ),
     KernelExercise(
