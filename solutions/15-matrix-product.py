@@ -46,7 +46,7 @@
 # </details>
 
 # %%
-from course import DEVICE, check, hint, matrix_pairs, replay, verify
+from course import DEVICE, check, draw, hint, matrix_pairs, replay, verify
 import torch
 import triton
 import triton.language as tl
@@ -124,8 +124,13 @@ print((c - a.float() @ b.float()).abs().max().item() < 1e-4)
 #
 # They need not be there all at once, because a sum can be made in parts. The program walks along
 # K. In each iteration it loads one tile of `a` and one tile of `b`, multiplies them, and adds the
-# product to an **accumulator**: a block that stays in registers during the whole loop. In PyTorch,
-# for one tile of `c`:
+# product to an **accumulator**: a block that stays in registers during the whole loop.
+
+# %%
+draw.walk(steps=4, step=2)
+
+# %% [markdown]
+# In PyTorch, for one tile of `c`:
 
 # %%
 acc = torch.zeros(32, 16, device=DEVICE)

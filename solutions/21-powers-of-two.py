@@ -13,11 +13,12 @@
 # | section | about minutes |
 # |---|---|
 # | Powers of two, and dividing once | 40 |
+# | A bias in the same units | 15 |
 # | Beginning and end | 10 |
-# | **Together, an estimate** | 50 |
+# | **Together, an estimate** | 65 |
 
 # %%
-from course import DEVICE, check, heads, hint, lower, verify
+from course import DEVICE, check, draw, heads, hint, lower, verify
 from kernels.attention import flash_attention
 import torch
 import triton
@@ -265,8 +266,14 @@ check("log-sum-exp", lse_kernel)
 # %% [markdown]
 # Now attend to two parts of the keys, each by itself, and merge. `exp(lse)` is the sum of one
 # half's exponentials, so a half's part of the whole is its exp(lse) over the sum of both: the
-# softmax of the two log-sum-exps. The course's finished kernel returns them; its tensors are
-# `[batch, heads, length, D]`.
+# softmax of the two log-sum-exps. Here is a query with two keys in each half, whose values are 10, 20, 30
+# and 40.
+
+# %%
+draw.merge([[2, 1], [5, 3]], [[10, 20], [30, 40]])
+
+# %% [markdown]
+# The course's finished kernel returns log-sum-exps; its tensors are `[batch, heads, length, D]`.
 
 # %% tags=["nbval-check-output"]
 q, k, v = (torch.randn(1, 2, size, 32, dtype=torch.float16, device=DEVICE) for size in (40, 100, 100))
@@ -281,6 +288,75 @@ print(torch.allclose(merged, reference(q.float(), k.float(), v.float()), atol=2e
 # word, there is one query and very many keys. One program per head would leave most of the GPU
 # idle. Split over many programs, the keys are read by all multiprocessors at once. That is called
 # **split-KV**, or flash-decoding, and exercise {split-the-keys} is about it.
+
+# %% [markdown]
+# ## A bias in the same units
+#
+# How does a model know which words are near? Dot products do
+# not say. One way, which models with *ALiBi* take, is to subtract from each score a number that
+# grows with the distance between query and key. Such a bias comes after the scale. In a kernel that
+# computes in powers of two, it must be brought into the same units as the scores.
+
+# %% [markdown]
+# ### Exercise {bias-by-distance} · A bias by distance (core)
+#
+# The score of query m and key n is the dot product times `scale`, minus `slope` times the distance
+# between n and m + N - M. The loop counts in powers of two. In PyTorch, with
+# `distance = (torch.arange(M)[:, None] + N - M - torch.arange(N)).abs()`:
+# `torch.softmax(q @ k.mT * scale - slope * distance, dim=-1) @ v`.
+
+
+# %%
+# exercise bias-by-distance
+@triton.jit
+def bias_kernel(
+    q_ptr, k_ptr, v_ptr, out_ptr, n_queries, n_keys, slope, scale,
+    D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    rows, dims = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M), tl.arange(0, D)
+    q_offsets = rows[:, None] * D + dims[None, :]
+    q = tl.load(q_ptr + q_offsets, mask=rows[:, None] < n_queries, other=0.0)
+    log2e = 1.4426950408889634
+    m = tl.full([BLOCK_M], -float("inf"), tl.float32)
+    total = tl.zeros([BLOCK_M], tl.float32)
+    acc = tl.zeros([BLOCK_M, D], tl.float32)
+    for start in range(0, n_keys, BLOCK_N):
+        cols = start + tl.arange(0, BLOCK_N)
+        k_offsets = cols[:, None] * D + dims[None, :]
+        k = tl.load(k_ptr + k_offsets, mask=cols[:, None] < n_keys, other=0.0)
+        v = tl.load(v_ptr + k_offsets, mask=cols[:, None] < n_keys, other=0.0)
+        scores = tl.dot(q, tl.trans(k))
+        # about 2 lines from here
+        distance = tl.abs(rows[:, None] + n_keys - n_queries - cols[None, :])
+        scores = scores * (scale * log2e) - distance * (slope * log2e)
+        # to here
+        scores = tl.where(cols[None, :] < n_keys, scores, -float("inf"))
+        new_m = tl.maximum(m, tl.max(scores, axis=1))
+        power, rescale = tl.exp2(scores - new_m[:, None]), tl.exp2(m - new_m)
+        total = total * rescale + tl.sum(power, axis=1)
+        acc = tl.dot(power.to(tl.float16), v, acc * rescale[:, None])
+        m = new_m
+    tl.store(out_ptr + q_offsets, acc / total[:, None], mask=rows[:, None] < n_queries)
+
+
+# %%
+check("bias-by-distance", bias_kernel)
+
+# %% [markdown]
+# <details>
+# <summary>Hint 1</summary>
+#
+# The row's own place among the keys is `rows[:, None] + n_keys - n_queries`, and `tl.abs` makes a
+# difference a distance.
+#
+# </details>
+#
+# <details>
+# <summary>Hint 2</summary>
+#
+# exp(s - b) is exp2((s - b) * log2e). So both the scaled score and the bias are multiplied by it.
+#
+# </details>
 
 # %% [markdown]
 # ## What you can do now

@@ -400,8 +400,8 @@ print("long ones first, of all heads: ", done_at([tiles for tiles in down for _ 
 # %% [markdown]
 # Head by head it does not help much, because the last head's long programs begin late in either
 # order. Over all heads at once the end comes at 65. But this count knows nothing of the L2 cache,
-# and programs that run at the same time then read the keys of all heads at once. In "Read the
-# finished kernel" you meet a fourth order, that of the course's fastest kernel.
+# and programs that run at the same time then read the keys of all heads at once. In notebook
+# {finished-on-hopper} you write a fourth order, that of the course's fastest kernel in `tl`.
 
 # %% [markdown]
 # ## On your own

@@ -184,8 +184,13 @@ check("grouped-heads", grouped_kernel)
 #
 # Both are cured at once. Let the four heads of a group be four rows of one tile: they see the
 # same keys. Nothing is moved for it. With M = 1, `q` of 32 heads of one query is, in memory, also
-# 8 heads of four queries. This is called *packing* the group, and it needs only a view. The
-# course's v1 takes grouped heads, so count it both ways.
+# 8 heads of four queries. This is called *packing* the group, and it needs only a view.
+
+# %%
+draw.packing(key_heads=2, group=4)
+
+# %% [markdown]
+# The course's v1 takes grouped heads, so count it both ways.
 
 
 # %%
@@ -284,7 +289,11 @@ draw.roofline(counts)
 # the scores are float32 in registers, of which a thread has at most 255. And `power`? It is made
 # from the scores, rounded to 16 bits, and stays in registers: the first operand of a `wgmma` may
 # come from there, so what the first dot leaves behind goes into the second one without a detour.
-#
+
+# %%
+draw.residence(block_m=128, block_n=64, d=128, warps=4)
+
+# %% [markdown]
 # Take D = 128, a tile of 128 x 64 and 4 warps. The accumulator is 128 x 128 numbers over 128
 # threads, and the scores are half as many: 128 + 64 = 192 of at most 255 registers, before anything
 # else has found a place.
@@ -450,8 +459,8 @@ for part in s.ptx.split("setmaxnreg.")[1:]:  # the instruction that changes a gr
 # %% [markdown]
 # Why is 232 enough? Each consumer has 64 of the 128 rows: an accumulator of 64 x 128 and scores of
 # 64 x 128 over 128 threads are 64 + 64 registers, and `power` takes 32 more. With 168 that would be
-# tight beside all else, and as a single group of 4 warps the tile would not fit at all. What the
-# B200 makes of such a loop, the next notebook shows.
+# tight beside all else, and as a single group of 4 warps the tile would not fit at all. You write
+# such a loop yourself in notebook {finished-on-hopper}.
 
 # %% [markdown]
 # ## What you can do now

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 24 · Variations, and where attention stands
 #
-# Models keep asking for attention that is slightly different: a window, a bias by distance, keys
-# split among programs. If you can change the kernel, you do not have to wait for a library.
+# Models keep asking for attention that is slightly different: a window, texts of any length, one token
+# more. If you can change the kernel, you do not have to wait for a library.
 #
 # **By the end you can** change an attention kernel without breaking it, and say which attention to
 # take when.
@@ -11,13 +11,13 @@
 #
 # | section | about minutes |
 # |---|---|
-# | Where attention stands in 2026 | 10 |
-# | Three variations | 55 |
+# | Where attention stands in 2026 | 3 |
+# | Three variations | 65 |
 # | Beginning and end | 2 |
-# | **Together, an estimate** | 67 |
+# | **Together, an estimate** | 70 |
 
 # %%
-from course import check, draw, hint, lower
+from course import check, draw, hint
 import torch
 import triton
 import triton.language as tl
@@ -35,6 +35,15 @@ print("kinds of scaled_dot_product_attention:", *kinds)
 print("kernels for FLASH_ATTENTION:", *torch.nn.attention.list_flash_attention_impls())
 
 # %% [markdown]
+# | you have | take |
+# |---|---|
+# | attention as it is, causal or not, heads in groups | `scaled_dot_product_attention`, with cuDNN or `flash` |
+# | a score that is changed or hidden by its place | FlexAttention |
+# | texts of different lengths | `varlen`, or a kernel as below |
+# | one token more, and a long cache | a library with split-KV, or a kernel as below |
+# | anything that these do not say, on any GPU | the kernel of notebook {finished-kernel}, with your lines in it |
+# | all that an H100 or H200 has | cuDNN or FA3 and, to change it, notebook {fastest-kernel} |
+#
 # - If you need no kernel of your own, try *FlexAttention* (`torch.nn.attention.flex_attention`)
 #   first. You give it a Python function that changes a score or hides it, and `torch.compile` puts
 #   that into a flash attention kernel for you. The kernel is a Triton template: you could read it
@@ -64,51 +73,6 @@ print("kernels for FLASH_ATTENTION:", *torch.nn.attention.list_flash_attention_i
 # a dot that is left running. *Gluon* has: it is a language one level below, in the same package,
 # in which you choose the layouts, the buffers and the barriers yourself. Notebook
 # {gluon-copies} begins with that.
-
-# %% [markdown]
-# Which jobs does FA4 give its warps? Triton finds them by itself. On a B200 (sm_100) a single warp
-# can start a dot, and its result lies in tensor memory, so Triton splits a loop with
-# `warp_specialize=True` finer there than on an H200. Here is such a loop, with descriptors made in
-# the kernel. It is only compiled: a launch would need memory for the descriptors, which
-# `triton.set_allocator` provides. On sm_90 it does not compile, since its `q` comes by pointers.
-
-
-# %%
-@triton.jit
-def specialized_kernel(
-    q_ptr, k_ptr, v_ptr, out_ptr, n_keys, scale2,
-    D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-):  # fmt: skip
-    rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
-    q_offsets = rows[:, None] * D + tl.arange(0, D)[None, :]
-    q = tl.load(q_ptr + q_offsets)
-    keys = tl.make_tensor_descriptor(k_ptr, [n_keys, D], [D, 1], [BLOCK_N, D])
-    values = tl.make_tensor_descriptor(v_ptr, [n_keys, D], [D, 1], [BLOCK_N, D])
-    m = tl.full([BLOCK_M], -float("inf"), tl.float32)
-    total = tl.zeros([BLOCK_M], tl.float32)
-    acc = tl.zeros([BLOCK_M, D], tl.float32)
-    for start in tl.range(0, n_keys, BLOCK_N, warp_specialize=True):
-        scores = tl.dot(q, keys.load([start, 0]).T)
-        new_m = tl.maximum(m, tl.max(scores, axis=1) * scale2)
-        power = tl.exp2(scores * scale2 - new_m[:, None])
-        rescale = tl.exp2(m - new_m)
-        total = total * rescale + tl.sum(power, axis=1)
-        acc = tl.dot(power.to(tl.float16), values.load([start, 0]), acc * rescale[:, None])
-        m = new_m
-    tl.store(out_ptr + q_offsets, acc / total[:, None])
-
-
-# %%
-args, tile = ["*fp16:16"] * 4 + [4096, 0.18], {"D": 64, "BLOCK_M": 128, "BLOCK_N": 64}
-s = lower(specialized_kernel, *args, **tile, num_warps=4, target="sm_100")
-work = {"tma_copy": "load", "gen5_mma ": "start dots", "reduce": "maxima and sums of rows"}
-work |= {"exp2 %power": "take powers", "mulf %acc": "rescale the accumulator"}
-first, *others = s.ttgir.split("num_warps(")  # one text per group of warps
-for group in ("4" + first, *others):
-    print(group[0], "warps:", ", ".join(name for mark, name in work.items() if mark in group))
-
-# %% [markdown]
-# Four jobs: softmax, rescaling, starting dots, and loading. FA4 makes this division by hand.
 
 # %% [markdown]
 # ## Three variations
@@ -198,125 +162,138 @@ check("sliding-window", window_kernel)
 # </details>
 
 # %% [markdown]
-# The second is a bias on the scores. How does a model know which words are near? Dot products do
-# not say. One way, which models with *ALiBi* take, is to subtract from each score a number that
-# grows with the distance between query and key. Such a bias comes after the scale. In a kernel that
-# computes in powers of two, it must be brought into the same units as the scores.
+# The second is texts of different lengths. Padding each text of a batch to the longest one computes with
+# padding. So put them one after another, `[all tokens, heads, D]`, and give the kernel a tensor that says
+# where each begins. Libraries call it `cu_seqlens`, cumulative lengths: lengths of 3, 5 and 2 are 0, 3, 8, 10.
+# The kernel loads its own two numbers from there, and the rest is the loop that you know.
 
 # %% [markdown]
-# ### Exercise {bias-by-distance} · A bias by distance (core)
+# ### Exercise {texts-of-any-length} · Texts of any length (core)
 #
-# The score of query m and key n is the dot product times `scale`, minus `slope` times the distance
-# between n and m + N - M. The loop counts in powers of two. In PyTorch, with
-# `distance = (torch.arange(M)[:, None] + N - M - torch.arange(N)).abs()`:
-# `torch.softmax(q @ k.mT * scale - slope * distance, dim=-1) @ v`.
+# `q`, `k`, `v` and the result are `[all tokens, heads, D]`, contiguous float16, and `starts` has an int32 for
+# each text and one more. Program (i, t, h) takes the queries from i * BLOCK_M on, of head h of text t. A
+# query sees the keys of its own text, up to its own. The grid is made for the longest text. What is the
+# `length` of this one, and where does its head `begin`? In PyTorch: attention with a causal mask for each text alone.
 
 
 # %%
-# exercise bias-by-distance
+# exercise texts-of-any-length
 @triton.jit
-def bias_kernel(
-    q_ptr, k_ptr, v_ptr, out_ptr, n_queries, n_keys, slope, scale,
+def texts_kernel(
+    q_ptr, k_ptr, v_ptr, out_ptr, starts_ptr, n_heads, scale,
     D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    rows, dims = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M), tl.arange(0, D)
-    q_offsets = rows[:, None] * D + dims[None, :]
-    q = tl.load(q_ptr + q_offsets, mask=rows[:, None] < n_queries, other=0.0)
-    log2e = 1.4426950408889634
+    text, head, dims = tl.program_id(axis=1), tl.program_id(axis=2), tl.arange(0, D)
+    first_row = tl.program_id(axis=0) * BLOCK_M
+    rows, stride = first_row + tl.arange(0, BLOCK_M), n_heads * D  # stride: from token to token
+    # about 3 lines from here
+    first = tl.load(starts_ptr + text)
+    length = tl.load(starts_ptr + text + 1) - first
+    begin = first.to(tl.int64) * stride + head * D
+    # to here
+    q_ptr, k_ptr, v_ptr, out_ptr = q_ptr + begin, k_ptr + begin, v_ptr + begin, out_ptr + begin
+    offsets = rows[:, None] * stride + dims[None, :]
+    q = tl.load(q_ptr + offsets, mask=rows[:, None] < length, other=0.0)
     m = tl.full([BLOCK_M], -float("inf"), tl.float32)
     total = tl.zeros([BLOCK_M], tl.float32)
     acc = tl.zeros([BLOCK_M, D], tl.float32)
-    for start in range(0, n_keys, BLOCK_N):
+    end = tl.where(first_row < length, tl.minimum(first_row + BLOCK_M, length), 0)
+    for start in range(0, end, BLOCK_N):
         cols = start + tl.arange(0, BLOCK_N)
-        k_offsets = cols[:, None] * D + dims[None, :]
-        k = tl.load(k_ptr + k_offsets, mask=cols[:, None] < n_keys, other=0.0)
-        v = tl.load(v_ptr + k_offsets, mask=cols[:, None] < n_keys, other=0.0)
-        scores = tl.dot(q, tl.trans(k))
-        # about 2 lines from here
-        distance = tl.abs(rows[:, None] + n_keys - n_queries - cols[None, :])
-        scores = scores * (scale * log2e) - distance * (slope * log2e)
-        # to here
-        scores = tl.where(cols[None, :] < n_keys, scores, -float("inf"))
+        k_offsets = cols[:, None] * stride + dims[None, :]
+        k = tl.load(k_ptr + k_offsets, mask=cols[:, None] < length, other=0.0)
+        v = tl.load(v_ptr + k_offsets, mask=cols[:, None] < length, other=0.0)
+        scores = tl.dot(q, tl.trans(k)) * scale
+        scores = tl.where(cols[None, :] <= rows[:, None], scores, -float("inf"))
         new_m = tl.maximum(m, tl.max(scores, axis=1))
-        power, rescale = tl.exp2(scores - new_m[:, None]), tl.exp2(m - new_m)
+        power, rescale = tl.exp(scores - new_m[:, None]), tl.exp(m - new_m)
         total = total * rescale + tl.sum(power, axis=1)
-        acc = tl.dot(power.to(tl.float16), v, acc * rescale[:, None])
+        acc = acc * rescale[:, None] + tl.dot(power.to(tl.float16), v)
         m = new_m
-    tl.store(out_ptr + q_offsets, acc / total[:, None], mask=rows[:, None] < n_queries)
+    tl.store(out_ptr + offsets, acc / total[:, None], mask=rows[:, None] < length)
 
 
 # %%
-check("bias-by-distance", bias_kernel)
+check("texts-of-any-length", texts_kernel)
 
 # %% [markdown]
 # <details>
 # <summary>Hint 1</summary>
 #
-# The row's own place among the keys is `rows[:, None] + n_keys - n_queries`, and `tl.abs` makes a
-# difference a distance.
+# `starts_ptr + text` is where this text begins, and the next number where it ends.
 #
 # </details>
 #
 # <details>
 # <summary>Hint 2</summary>
 #
-# exp(s - b) is exp2((s - b) * log2e). So both the scaled score and the bias are multiplied by it.
+# Token `first` begins at `first * stride`, and head h of it `head * D` further on. Their product may pass
+# 2^31.
 #
 # </details>
 
 # %% [markdown]
-# The third is one query with very many keys. A model that writes has one query per head and step,
-# and thousands of keys. Splitting the keys over programs is split-KV. Each program attends to its
-# part and leaves a result and a log-sum-exp; a second kernel merges them. With one query there is
-# no need for `tl.dot`: a multiplication and a sum over the tile do it, and memory is what binds.
+# The third is what a model does while it writes: one query per head, and thousands of keys. You know both
+# halves of it. Packing makes the heads of a group the rows of one tile, and split-KV gives the keys of a
+# head to several programs. Put together, program (part, key head) attends with one group to 64 keys, and
+# leaves a result and a log-sum-exp for each head; a second kernel merges them.
 
 # %% [markdown]
-# ### Exercise {split-the-keys} · Split the keys (core)
+# ### Exercise {split-the-keys} · One token more (core)
 #
-# `q` is `[D]`, `k` and `v` are `[N, D]`, all float16. `part_kernel` takes 64 keys per program:
-# store its log-sum-exp. Then let `merge_kernel` make the result of all parts, `[D]`. In PyTorch:
-# `torch.softmax(k @ q * D**-0.5, dim=0) @ v`.
+# `q` is `[heads, D]`, `k` and `v` are `[key heads, N, D]`, all contiguous float16. `part_kernel` runs on (parts,
+# key heads): find its heads and keys, and store each head's result and log-sum-exp, in `[heads, parts, D]`
+# and `[heads, parts]`. Then let `merge_kernel`, one program per head, make the result, `[heads, D]`. In
+# PyTorch: repeat k and v by `repeat_interleave`, then `softmax(k @ q * D**-0.5) @ v` for each head.
 
 
 # %%
 # exercise split-the-keys
 @triton.jit
-def part_kernel(q_ptr, k_ptr, v_ptr, parts_ptr, lse_ptr, n_keys, scale, D: tl.constexpr):
-    part, dims = tl.program_id(axis=0), tl.arange(0, D)
-    cols = part * 64 + tl.arange(0, 64)
-    offsets, there = cols[:, None] * D + dims[None, :], cols < n_keys
-    q = tl.load(q_ptr + dims).to(tl.float32)
-    k = tl.load(k_ptr + offsets, mask=there[:, None], other=0.0).to(tl.float32)
-    v = tl.load(v_ptr + offsets, mask=there[:, None], other=0.0).to(tl.float32)
-    scores = tl.where(there, tl.sum(q[None, :] * k, axis=1) * scale, -float("inf"))  # [64]
-    m = tl.max(scores, axis=0)
-    power = tl.exp(scores - m)
-    total = tl.sum(power, axis=0)
-    tl.store(parts_ptr + part * D + dims, tl.sum(power[:, None] * v, axis=0) / total)
-    # about 1 line from here
-    tl.store(lse_ptr + part, m + tl.log(total))
+def part_kernel(q_ptr, k_ptr, v_ptr, parts_ptr, lse_ptr, n_keys, group, scale, D: tl.constexpr):
+    part, key_head = tl.program_id(axis=0), tl.program_id(axis=1).to(tl.int64)
+    rows, dims, cols = tl.arange(0, 16), tl.arange(0, D), part * 64 + tl.arange(0, 64)
+    own, there = (rows < group)[:, None], (cols < n_keys)[:, None]
+    # about 2 lines from here
+    heads = key_head * group + rows  # [16], of which `group` are there
+    k_offsets = (key_head * n_keys + cols)[:, None] * D + dims[None, :]  # [64, D]
+    # to here
+    q = tl.load(q_ptr + heads[:, None] * D + dims[None, :], mask=own, other=0.0)
+    k = tl.load(k_ptr + k_offsets, mask=there, other=0.0)
+    scores = tl.dot(q, tl.trans(k)) * scale
+    scores = tl.where((cols < n_keys)[None, :], scores, -float("inf"))  # [16, 64]
+    m = tl.max(scores, axis=1)
+    power = tl.exp(scores - m[:, None])
+    total = tl.sum(power, axis=1)
+    v = tl.load(v_ptr + k_offsets, mask=there, other=0.0)
+    out = tl.dot(power.to(tl.float16), v) / total[:, None]
+    # about 3 lines from here
+    places = heads * tl.num_programs(axis=0) + part
+    tl.store(parts_ptr + places[:, None] * D + dims[None, :], out, mask=own)
+    tl.store(lse_ptr + places, m + tl.log(total), mask=rows < group)
     # to here
 
 
 @triton.jit
 def merge_kernel(parts_ptr, lse_ptr, out_ptr, n_parts, D: tl.constexpr, BLOCK_SIZE: tl.constexpr):
-    numbers, dims = tl.arange(0, BLOCK_SIZE), tl.arange(0, D)
-    lse = tl.load(lse_ptr + numbers, mask=numbers < n_parts, other=-float("inf"))  # [BLOCK_SIZE]
-    offsets = numbers[:, None] * D + dims[None, :]
-    parts = tl.load(parts_ptr + offsets, mask=numbers[:, None] < n_parts, other=0.0)
+    head, numbers, dims = tl.program_id(axis=0), tl.arange(0, BLOCK_SIZE), tl.arange(0, D)
+    places, there = head * n_parts + numbers, numbers < n_parts
+    lse = tl.load(lse_ptr + places, mask=there, other=-float("inf"))  # [BLOCK_SIZE]
+    parts = tl.load(parts_ptr + places[:, None] * D + dims[None, :], mask=there[:, None], other=0.0)
     # about 3 lines from here
     weight = tl.exp(lse - tl.max(lse, axis=0))
     out = tl.sum(weight[:, None] * parts, axis=0) / tl.sum(weight, axis=0)
-    tl.store(out_ptr + dims, out)
+    tl.store(out_ptr + head * D + dims, out)
     # to here
 
 
 def split_keys(q, k, v):
-    (n, d), n_parts, out = k.shape, triton.cdiv(len(k), 64), torch.empty_like(q)
-    parts = torch.empty(n_parts, d, dtype=torch.float32, device=q.device)
-    lse = torch.empty(n_parts, dtype=torch.float32, device=q.device)
-    part_kernel[(n_parts,)](q, k, v, parts, lse, n, d**-0.5, D=d)
-    merge_kernel[(1,)](parts, lse, out, n_parts, D=d, BLOCK_SIZE=triton.next_power_of_2(n_parts))
+    (heads, d), (key_heads, n, _), n_parts = q.shape, k.shape, triton.cdiv(k.shape[1], 64)
+    parts = torch.empty(heads, n_parts, d, dtype=torch.float32, device=q.device)
+    lse, out = torch.empty_like(parts[:, :, 0]), torch.empty_like(q)
+    grid, block = (n_parts, key_heads), triton.next_power_of_2(n_parts)
+    part_kernel[grid](q, k, v, parts, lse, n, heads // key_heads, d**-0.5, D=d)
+    merge_kernel[(heads,)](parts, lse, out, n_parts, D=d, BLOCK_SIZE=block)
     return out
 
 
@@ -334,7 +311,7 @@ check("split-the-keys", split_keys)
 # <details>
 # <summary>Hint 2</summary>
 #
-# In the merge each part counts exp(lse). Subtract the largest lse first, as in every softmax.
+# In the merge each part of a head counts exp(lse). Subtract the largest lse first, as in every softmax.
 #
 # </details>
 #

@@ -29,15 +29,19 @@ _MODULES = {
     "ladder": "course.draw.ladder_plot",
     "layout": "course.lowering.layout_view",
     "machine": "course.draw.machine_page",
+    "merge": "course.draw.attention_sketches",
     "mbarrier": "course.draw.barrier_steps",
     "online": "course.draw.vector_sketches",
     "order": "course.draw.tile_sketches",
+    "packing": "course.draw.attention_sketches",
     "pipeline": "course.lowering.pipeline_view",
     "programs": "course.draw.vector_sketches",
     "queue": "course.draw.vector_sketches",
     "race": "course.draw.race_timeline",
     "rescale": "course.draw.rescale_sketch",
     "ring": "course.draw.ring_timeline",
+    "reading": "course.draw.known_lines",
+    "residence": "course.draw.attention_sketches",
     "roof": "course.draw.roof_bars",
     "roofline": "course.draw.roofline_plot",
     "room": "course.draw.room_map",
@@ -47,6 +51,7 @@ _MODULES = {
     "speeds": "course.draw.speed_plot",
     "tiles": "course.draw.tile_sketches",
     "timeline": "course.draw.warp_timeline",
+    "walk": "course.draw.attention_sketches",
 }
 
 __all__ = [*_MODULES]

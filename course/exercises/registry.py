@@ -39,7 +39,8 @@ NAMES = {
     "flash_attention": (
         "one-tile", "attention-loop", "scale-in-the-exponent", "log-sum-exp", "tiles-left",
         "causal-attention", "grouped-heads", "attention-registers", "sliding-window",
-        "bias-by-distance", "split-the-keys",
+        "bias-by-distance", "texts-of-any-length", "split-the-keys", "any-strides", "even-flags",
+        "one-matrix", "divided-loop",
     ),
     "ahead_of_time": (
         "export-signature", "export-grid", "where-the-scale-went", "second-variant",

@@ -35,6 +35,19 @@ PICTURES = {
         "a grid of 2 x 2 programs. The element in row r and column c has offset r * 6 + c * 1. 34",
     ),
     "transposed tiles": (lambda: draw.tiles(3, 4, 2, 2, 1, 3), "has offset r * 1 + c * 3"),
+    "the walk along K": (lambda: draw.walk(4, step=1), "c holds a0 @ b0 + a1 @ b1"),
+    "where tiles live": (
+        lambda: draw.residence(128, 64, 128, warps=4),
+        "q 32 KB, k 16 KB, v 16 KB. In registers per thread: S 64, P 32, O 128",
+    ),
+    "a packed group": (
+        lambda: draw.packing(2, 4),
+        "8 tiles of 16 rows with one row used in each, packed 2 tiles",
+    ),
+    "merged parts": (
+        lambda: draw.merge([[2, 1], [5, 3]], [[10, 20], [30, 40]]),
+        "Merged: (0.060 x 12.689 + 1.000 x 31.192) / 1.060 = 30.145",
+    ),
     "attention": (
         lambda: draw.attention(16, 32, 4, 4, program=2),
         "4 x 8. Tiles skipped: 0, computed whole: 32, computed with a mask: 0. Program 2 keeps "

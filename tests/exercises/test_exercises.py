@@ -20,7 +20,9 @@ from tests.support.lesson import script_of
 pytestmark = pytest.mark.gpu_too
 
 PRELUDE = (
-    "from course import DEVICE\nimport torch\nimport triton\nimport triton.language as tl\n"
+    "from course import DEVICE\nfrom kernels.device import LN2, LOG2E, finite\n"
+    "from kernels.attention.tl_hopper import attend_specialized, first_element\n"
+    "import torch\nimport triton\nimport triton.language as tl\n"
     "from triton.tools.tensor_descriptor import TensorDescriptor\n"
     "from triton.experimental import gluon\n"
     "from triton.experimental.gluon import language as gl\n"
@@ -32,14 +34,14 @@ PRELUDE = (
 )
 
 
-HELPERS = "@gluon.jit", "@triton.jit\ndef add_step("
+HELPERS = "@gluon.jit", "@triton.jit"
 """How cells begin whose functions the exercises behind them may use."""
 
 
 def cells():
     """For each exercise its solved cell, and the name that its check is given.
 
-    An exercise in Gluon may use kernels of the lesson that stand before it.
+    An exercise may use kernels of the lesson that are given before it.
     """
     by_exercise = {}
     for source in lesson_sources():

@@ -275,6 +275,8 @@ MISTAKES = {
             means="They divide by warps; registers belong to threads, 32 in a warp."),
         Mistake("in 16 bits", 32, "wrong", "both are float32", "slip 5",
             means="They count two numbers to a register; both tiles are float32."),
+        Mistake("the tile above", 192, "wrong", "tile of 128 x 64 with 4 warps", "slip 6",
+            means="They take over the sum of the text, which is for another tile."),
     ],
     "sliding-window": [
         Mistake("no tile skipped on the left", {
@@ -386,7 +388,28 @@ MISTAKES = {
             "comes out if no bias is subtracted", "slip 6",
             means="They scale and forget the bias."),
     ],
+    "texts-of-any-length": [
+        Mistake("the first text", {"first = tl.load(starts_ptr + text)\n": "first = text * 0\n",
+            "tl.load(starts_ptr + text + 1) - first":
+            "tl.load(starts_ptr + text + 1) - tl.load(starts_ptr + text)",
+        }, "wrong", "never written", "wrong in case 1",
+            means="They start every text at token 0."),
+        Mistake("the end for the length", {
+            "tl.load(starts_ptr + text + 1) - first": "tl.load(starts_ptr + text + 1)",
+        }, "reads outside", "", "reads outside q_ptr 5760 in case 1",
+            means="They take the place where a text ends for its length."),
+        Mistake("no head", {" * stride + head * D": " * stride"}, "wrong", "never written",
+            "wrong in case 1",
+            means="They find the text, and let all heads be the first one."),
+        Mistake("tokens of one head", {"first.to(tl.int64) * stride": "first.to(tl.int64) * D"},
+            "race", "", "race stores in case 1",
+            means="They count D numbers to a token; all its heads lie side by side."),
+    ],
     "split-the-keys": [
+        Mistake("the first key head for all", {
+            "(key_head * n_keys + cols)[:, None]": "cols[:, None]",
+        }, "wrong", "comes out if every group takes the first key head", "slip 6",
+            means="They find the part, and not the key head that its keys belong to."),
         Mistake("the maximum alone", {"m + tl.log(total)": "m"}, "wrong",
             "comes out if a part counts by its maximum", "slip 3",
             means="They store the maximum for the log-sum-exp; the number of keys near it counts "
@@ -411,6 +434,84 @@ MISTAKES = {
             "wrong", "far apart", "wrong in case 5",
             means="They think that a log-sum-exp is small; exp of it overflows as exp of a score "
             "does."),
+    ],
+    "any-strides": [
+        Mistake("the remainder is the key head", {
+            "head // HEADS_PER_KEY_HEAD": "head % (nheads // HEADS_PER_KEY_HEAD)",
+        }, "wrong", "comes out if head h takes key head h % key heads", "slip 1",
+            means="They think that heads take key heads in turn; those in a row share one."),
+        Mistake("no batch for the keys", {
+            "k_ptr + batch * stride_kb + key_head": "k_ptr + key_head",
+            "v_ptr + batch * stride_vb + key_head": "v_ptr + key_head",
+        }, "wrong", "comes out if every batch takes the first one's keys", "slip 2",
+            means="They move q on from batch to batch and forget k and v."),
+        Mistake("always the first queries", {
+            "q_ptr + batch * stride_qb + head * stride_qh + first_row": "q_ptr + first_row",
+        }, "wrong", "comes out if every batch and head takes the first one's queries", "slip 3",
+            means="They find the tile within a head, and not the head."),
+        Mistake("k's strides for v", {
+            "v_ptr + batch * stride_vb + key_head * stride_vh":
+            "v_ptr + batch * stride_kb + key_head * stride_kh",
+        }, "wrong", "comes out if v has the strides of k", "slip 4",
+            means="They copy k's line; each tensor has strides of its own."),
+        Mistake("lse without gaps", {"* stride_lse + first_row": "* seqlen_q + first_row"},
+            "wrong", "At [", "wrong in case 1",
+            means="They take the length for the distance of two rows of lse, which may have more "
+            "room."),
+        Mistake("always the first tile", {
+            " + head * stride_qh + first_row.to(tl.int64) * stride_qm": " + head * stride_qh",
+        }, "wrong", "At [", "wrong in case 1",
+            means="They find the head, and not the tile within it."),
+    ],
+    "even-flags": [
+        Mistake("rows always compared", {"EVEN_M | (rows": "(rows"}, "wrong",
+            "still compares rows or dimensions", "mask left",
+            means="They leave a comparison beside the flag; with the flag nothing may be left."),
+        Mistake("the second loop stays", {
+            "borders(first_row, lengths, EVEN_N,": "borders(first_row, lengths, False,",
+        }, "wrong", "its second loop is still there", "second loop",
+            means="They think that a loop without an iteration costs nothing; it is compiled, and "
+            "takes registers."),
+        Mistake("the flag turned around", {
+            "EVEN_M | (rows < seqlen_q - first_row)":
+            "(not EVEN_M) | (rows < seqlen_q - first_row)",
+        }, "reads outside", "outside q_ptr", "reads outside q_ptr 1800 in case 1",
+            means="They read the flag as 'has a mask'; it says that none is needed."),
+        Mistake("and for or", {"EVEN_HEADDIM | (dims": "EVEN_HEADDIM & (dims"}, "wrong", "At [",
+            "wrong in case 1",
+            means="They join the flag by &, which leaves no lane where the flag is false."),
+    ],
+    "one-matrix": [
+        Mistake("no column", {"[q_row + first_row, q_col])  # [": "[q_row + first_row, 0])  # ["},
+            "wrong", "comes out if every head takes the queries of the first", "slip 1",
+            means="They think that a head begins at the left; heads of one query stand side by "
+            "side."),
+        Mistake("the head's first tile", {
+            "q_tiles.load([q_row + first_row,": "q_tiles.load([q_row,",
+        }, "wrong", "comes out if every tile takes its head's first queries", "slip 2",
+            means="They find the head in the matrix and forget the tile within it."),
+        Mistake("the same keys", {
+            "k_tiles.load([k_row + start,": "k_tiles.load([k_row,",
+            "v_tiles.load([v_row + start,": "v_tiles.load([v_row,",
+        }, "wrong", "comes out if every tile of keys is the first one", "slip 3",
+            means="They load before the loop moves on; `start` leads to the tile."),
+        Mistake("stored at the first row", {
+            "out_tiles.store([out_row + first_row,": "out_tiles.store([out_row,",
+        }, "race", "", "race stores in case 1",
+            means="All tiles of a head are stored in the same place."),
+    ],
+    "divided-loop": [
+        Mistake("not asked for", {", warp_specialize=True": ""}, "wrong",
+            "gave it one group of warps", "not divided",
+            means="They write a persistent loop and leave all warps together."),
+        Mistake("one tile each", {"n_tiles, n_programs, warp": "n_programs, n_programs, warp"},
+            "wrong", "At [", "wrong in case 1",
+            means="They stop after one tile, as if there were a program for each."),
+        Mistake("all from tile 0", {
+            "tl.range(tl.program_id(axis=0), n_tiles, n_programs, warp":
+            "tl.range(0, n_tiles, n_programs, warp",
+        }, "wrong", "At [", "wrong in case 1",
+            means="They let every program begin at the first tile."),
     ],
 }  # fmt: skip
 
@@ -522,16 +623,76 @@ OTHERS = {
             "(scores * scale - distance * slope) * log2e",
         }),
     ],
+    "texts-of-any-length": [
+        Other("the end loaded first", {
+            "    first = tl.load(starts_ptr + text)\n"
+            "    length = tl.load(starts_ptr + text + 1) - first\n":
+            "    end_of_text = tl.load(starts_ptr + text + 1)\n"
+            "    first = tl.load(starts_ptr + text)\n    length = end_of_text - first\n",
+        }),
+        Other("the head first", {
+            "first.to(tl.int64) * stride + head * D":
+            "(first.to(tl.int64) * n_heads + head) * D",
+        }),
+    ],
     "split-the-keys": [
         Other("in powers of two", {
-            "tl.store(lse_ptr + part, m + tl.log(total))":
-            "tl.store(lse_ptr + part, m * 1.4426950408889634 + tl.log2(total))",
+            "m + tl.log(total)": "m * 1.4426950408889634 + tl.log2(total)",
             "tl.exp(lse - tl.max": "tl.exp2(lse - tl.max",
         }),
         Other("shares first", {
             "    out = tl.sum(weight[:, None] * parts, axis=0) / tl.sum(weight, axis=0)\n":
             "    weight = weight / tl.sum(weight, axis=0)\n"
             "    out = tl.sum(weight[:, None] * parts, axis=0)\n",
+        }),
+    ],
+    "any-strides": [
+        Other("the axes of the grid", {
+            "batch, head = (pair // nheads).to(tl.int64), (pair % nheads).to(tl.int64)":
+            "batch, head = tl.program_id(axis=2).to(tl.int64), tl.program_id(axis=1).to(tl.int64)",
+        }),
+        Other("the row with its place", {
+            " + first_row.to(tl.int64) * stride_qm": "",
+            "rows[:, None].to(tl.int64) * stride_qm":
+            "(first_row + rows)[:, None].to(tl.int64) * stride_qm",
+        }),
+    ],
+    "even-flags": [
+        Other("by a condition", {
+            "    row_mask = EVEN_M | (rows < seqlen_q - first_row)\n":
+            "    row_mask = rows < seqlen_q - first_row\n"
+            "    if EVEN_M:\n"
+            "        row_mask = tl.full([BLOCK_M], True, tl.int1)\n",
+        }),
+        Other("in the other order", {
+            "EVEN_HEADDIM | (dims < head_dim)": "(dims < head_dim) | EVEN_HEADDIM",
+        }),
+    ],
+    "one-matrix": [
+        Other("the place in the matrix first", {
+            "    q = q_tiles.load([q_row + first_row, q_col])":
+            "    q_row += first_row\n    q = q_tiles.load([q_row, q_col])",
+        }),
+        Other("turned where it is used", {
+            "k_tiles.load([k_row + start, k_col]).T": "k_tiles.load([k_row + start, k_col])",
+            "tl.dot(q, k)": "tl.dot(q, tl.trans(k))",
+        }),
+    ],
+    "divided-loop": [
+        Other("the tile in two lines", {
+            "        tile = turned(nth, n_programs, n_tiles) if IS_CAUSAL else nth\n":
+            "        tile = nth\n        if IS_CAUSAL:\n"
+            "            tile = turned(nth, n_programs, n_tiles)\n",
+        }),
+        Other("asked for at the inner loop", {
+            ", warp_specialize=True": "",
+            "HEADS_PER_KEY_HEAD, SPECIALIZE=False,\n        )  # fmt: skip\n    # to here":
+            "HEADS_PER_KEY_HEAD, SPECIALIZE=True,\n        )  # fmt: skip\n    # to here",
+        }),
+        Other("its own number first", {
+            "    for nth in tl.range(tl.program_id(axis=0), n_tiles, n_programs, warp":
+            "    own = tl.program_id(axis=0)\n"
+            "    for nth in tl.range(own, n_tiles, n_programs, warp",
         }),
     ],
 }  # fmt: skip

@@ -1,5 +1,6 @@
 """The exercises on the topic "flash attention"."""
 
+import itertools
 import math
 import re
 from collections.abc import Callable
@@ -79,6 +80,36 @@ def _masked(
     cols = torch.arange(len(k), device=q.device)[None, :]
     scores = _scores(q, k).masked_fill((cols > last) | (cols <= last - window), -torch.inf)
     return torch.softmax(scores, -1).nan_to_num(unseen) @ v
+
+
+def _batches(shape: tuple[int, int, int, int, int, int], causal: int, even: int = 0) -> Case:
+    """shape: batch, heads, key heads, queries, keys, head_dim. even: what a launch makes of it."""
+    batch, heads, key_heads, queries, keys, head_dim = shape
+    q = Input((batch, heads, queries, head_dim), HALF)
+    k = Input((batch, key_heads, keys, head_dim), HALF)
+    return Case((q, k, k), seed=queries + keys, scalars=(causal, even))
+
+
+def _with_lse(
+    q: Tensor, k: Tensor, v: Tensor, causal: int, even: int, shared: bool = False
+) -> Tensor:
+    """The output of each query joined with its log-sum-exp.
+
+    shared: whether head h takes key head h % key heads, and not h // heads per key head.
+    """
+    more = q.shape[1] // k.shape[1]
+    k, v = (x.repeat(1, more, 1, 1) if shared else x.repeat_interleave(more, dim=1) for x in (k, v))
+    scores = _scores(q, k)
+    if causal:
+        seen = torch.ones(scores.shape[-2:], device=q.device).tril(k.shape[2] - q.shape[2]) > 0
+        scores = scores.masked_fill(~seen, -torch.inf)
+    return _joined(torch.softmax(scores, -1).nan_to_num() @ v, scores.logsumexp(-1))
+
+
+def _joined(out: Tensor, lse: Tensor) -> Tensor:
+    """The output, and behind each query's numbers a sixteenth of its log-sum-exp, or a large
+    negative number where it sees no key."""
+    return torch.cat([out, (lse.clamp(min=-1000) / 16)[..., None].to(out.dtype)], -1)
 
 
 def _log_sum_exp(q: Tensor, k: Tensor) -> Tensor:
@@ -207,6 +238,75 @@ def _by_head(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return out
 
 
+def _strided(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, causal: int, even: int) -> Tensor:
+    """The output with its log-sum-exp, of tensors whose heads lie apart and in another order.
+
+    even: whether the kernel is given flags, all true for tiles that fill each axis; -1 gives none.
+    """
+    (batch, heads, queries, d), keys, key_heads = q.shape, k.shape[2], k.shape[1]
+    q = q.transpose(1, 2).contiguous().transpose(1, 2)  # [batch, length, heads, D] in memory
+    v = _apart(v.flatten(0, 1), 1).unflatten(0, v.shape[:2])
+    out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
+    lse = torch.empty(batch, heads, queries + 3, dtype=torch.float32, device=q.device)
+    block, block_d = (64 if even == 0 else 32), max(16, triton.next_power_of_2(d))
+    flags = {"EVEN_M": even == 1, "EVEN_N": even == 1, "EVEN_HEADDIM": d == block_d}
+    kernel[(triton.cdiv(queries, block), heads, batch)](
+        q, k, v, out, lse, d**-0.5, heads, *(x.stride()[:3] for x in (q, k, v, out)),
+        (queries, keys), queries + 3, d, **(flags if even >= 0 else {}), IS_CAUSAL=bool(causal),
+        BLOCK_HEADDIM=block_d, BLOCK_M=block, BLOCK_N=block, HEADS_PER_KEY_HEAD=heads // key_heads,
+    )  # fmt: skip
+    return _joined(out, lse[..., :queries])
+
+
+def _as_one_matrix(
+    kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, causal: int, programs: int
+) -> Tensor:
+    """The output with its log-sum-exp. k and v lie head after head, q and the output with all heads
+    of a query side by side. programs: how many take the tiles; 0 for one each."""
+    (batch, heads, queries, d), (_, key_heads, keys, _) = q.shape, k.shape
+    q = q.transpose(1, 2).contiguous().transpose(1, 2)
+    out = torch.empty_like(q)
+    lse = torch.empty(batch, heads, queries, dtype=torch.float32, device=q.device)
+    block = 128 if programs else 32
+    tiles = batch * heads * queries // block
+    rows = (batch * queries, batch * key_heads * keys, batch * key_heads * keys, batch * queries)
+    triton.set_allocator(  # in a child of its own
+        lambda size, _, stream: torch.empty(size, dtype=torch.int8, device=q.device)
+    )
+    kernel[(programs or tiles,)](
+        q, k, v, out, lse, d**-0.5, heads, queries // block, tiles,
+        *(x.stride()[:3] for x in (q, k, v, out)), rows, (queries, keys), IS_CAUSAL=bool(causal),
+        HEADDIM=d, BLOCK_M=block, BLOCK_N=block, HEADS_PER_KEY_HEAD=heads // key_heads,
+        num_stages=2,
+    )  # fmt: skip
+    return _joined(out, lse)
+
+
+def _divided(stages: dict[str, str]) -> Judged | None:
+    ttgir = stages["ttgir"]
+    if "ttg.warp_specialize" not in ttgir:
+        text = (
+            "The compiler gave it one group of warps: ask for more at the head of the loop over "
+            "tiles, by warp_specialize=True."
+        )
+        return wrong("not divided", text)
+    return None
+
+
+def _no_mask_left(stages: dict[str, str]) -> Judged | None:
+    """What is left of the masks in a launch with all flags, whose tiles are 32 x 32."""
+    ttir = stages["ttir"]
+    if "tensor<32x32xf32>" not in ttir:
+        return None
+    if ttir.count("scf.for") > 1:
+        text = "All tiles are full, and its second loop is still there: give borders EVEN_N."
+        return wrong("second loop", text)
+    if re.search(r"arith\.cmpi .*tensor<", ttir):
+        text = "All tiles are full, and it still compares rows or dimensions with their ends."
+        return wrong("mask left", text)
+    return None
+
+
 def _least_bytes(q: Tensor, k: Tensor, v: Tensor, window: int = 2**30) -> int:
     """Bytes of queries and results, and of the tiles of keys and values that each program sees."""
     moved, last = 2 * q.nbytes, len(k) - len(q)
@@ -248,19 +348,51 @@ def _biased(
     return torch.softmax(_scores(q, k) - slope * distance.to(q.dtype), -1) @ v
 
 
-def _one_query(keys: int, head_dim: int, values: str = "normal") -> Case:
-    q, k = Input((head_dim,), HALF, values=values), Input((keys, head_dim), HALF)
+def _texts(heads: int, *lengths: int) -> Case:
+    """Texts one after another, each with so many tokens."""
+    x = Input((sum(lengths), heads, 32), HALF)
+    return Case((x, x, x), seed=sum(lengths), scalars=lengths)
+
+
+def _each_text(q: Tensor, k: Tensor, v: Tensor, *lengths: int) -> Tensor:
+    texts = zip(*(x.split(list(lengths)) for x in (q, k, v)), strict=True)
+    heads = [
+        torch.stack([_masked(*(x[:, h] for x in text)) for h in range(q.shape[1])], 1)
+        for text in texts
+    ]
+    return torch.cat(heads)
+
+
+def _launch_texts(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, *lengths: int) -> Tensor:
+    out, (_, heads, d) = torch.empty_like(q), q.shape
+    starts = torch.tensor([0, *itertools.accumulate(lengths)], dtype=torch.int32, device=q.device)
+    grid = triton.cdiv(max(lengths), BLOCK), len(lengths), heads
+    kernel[grid](q, k, v, out, starts, heads, d**-0.5, D=d, BLOCK_M=BLOCK, BLOCK_N=BLOCK)
+    return out
+
+
+def _token(heads: int, key_heads: int, keys: int, head_dim: int, values: str = "normal") -> Case:
+    """One query per head."""
+    q = Input((heads, head_dim), HALF, values=values)
+    k = Input((key_heads, keys, head_dim), HALF)
     return Case((q, k, k), seed=keys)
 
 
+def _one_token(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _grouped(q[:, None], k, v)[:, 0]
+
+
 def _merged_by(weigh: Callable[[Tensor], Tensor]) -> TensorFunction:
-    """The results of 64 keys each, weighed by what `weigh` makes of their scores, a row a part."""
+    """The results of 64 keys each, weighed by what `weigh` makes of [heads, parts, 64] scores."""
 
     def merged(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        more = -len(k) % 64
-        scores = pad(_scores(q, k), (0, more), value=-torch.inf).view(-1, 64)
-        values = pad(v, (0, 0, 0, more)).view(len(scores), 64, -1)
-        return weigh(scores) @ (torch.softmax(scores, -1)[:, None] @ values)[:, 0]
+        k, v = (x.repeat_interleave(len(q) // len(x), dim=0) for x in (k, v))
+        more = -k.shape[1] % 64
+        scores = pad(_scores(q[:, None], k)[:, 0], (0, more), value=-torch.inf)
+        scores = scores.unflatten(1, (-1, 64))
+        values = pad(v, (0, 0, 0, more)).unflatten(1, (-1, 64))
+        parts = (torch.softmax(scores, -1)[:, :, None] @ values)[:, :, 0]
+        return (weigh(scores)[:, None] @ parts)[:, 0]
 
     return merged
 
@@ -289,6 +421,15 @@ def _exp2_with_the_scale(stages: dict[str, str]) -> Judged | None:
 
 
 TILE = ("D", "BLOCK_M", "BLOCK_N")
+POINTERS = (
+    "q_ptr", "k_ptr", "v_ptr", "out_ptr", "lse_ptr", "scale", "nheads", "stride_q", "stride_k",
+    "stride_v", "stride_out", "lengths", "stride_lse", "head_dim",
+)  # fmt: skip
+MATRICES = (
+    *POINTERS[:7], "n_blocks", "n_tiles", "stride_q", "stride_k", "stride_v", "stride_out",
+    "matrix_rows", "lengths", "IS_CAUSAL", "HEADDIM", "BLOCK_M", "BLOCK_N",
+)  # fmt: skip
+STRIDED_TILE = ("BLOCK_HEADDIM", "BLOCK_M", "BLOCK_N", "HEADS_PER_KEY_HEAD")
 
 EXERCISES = (
     KernelExercise(
@@ -463,6 +604,8 @@ EXERCISES = (
             512: "Those are the bytes of a thread: a register has 4.",
             4096: "A warp has 32 threads, and each has registers of its own.",
             32: "Those would be scores or an accumulator in 16 bits: both are float32.",
+            192: "That is the tile of 128 x 64 with 4 warps: here are twice as many scores, over "
+                "twice as many threads.",
         },
     ),
     KernelExercise(
@@ -514,29 +657,113 @@ EXERCISES = (
         launch=lambda kernel, q, k, v, eighths: _loop(kernel, q, k, v, eighths / 8),
         absolute=ROUNDED,
     ),
+    KernelExercise(
+        "texts-of-any-length",
+        parameters=("q_ptr", "k_ptr", "v_ptr", "out_ptr", "starts_ptr", "n_heads", "scale", *TILE),
+        reference=_each_text,
+        cases=tuple(
+            _texts(heads, *lengths)
+            for heads, lengths in ((2, (45, 45)), (1, (33, 1, 70)), (3, (5, 64)), (1, (20,)))
+        ),
+        launch=_launch_texts,
+        absolute=ROUNDED,
+    ),
     LauncherExercise(
         "split-the-keys",
         parameters=("q", "k", "v"),
-        reference=_attention,
+        reference=_one_token,
         slips={
             "all parts count alike":
-            _merged_by(lambda scores: torch.full_like(scores[:, 0], 1 / len(scores))),
+            _merged_by(lambda scores: torch.full_like(scores[..., 0], 1 / scores.shape[-2])),
             "parts are weighed by their log-sum-exp, and not by its exponential":
-            _merged_by(lambda scores: scores.logsumexp(-1) / scores.logsumexp(-1).sum()),
+            _merged_by(lambda s: s.logsumexp(-1) / s.logsumexp(-1).sum(-1, keepdim=True)),
             "a part counts by its maximum, and its total is left out":
-            _merged_by(lambda scores: torch.softmax(scores.max(-1).values, 0)),
+            _merged_by(lambda scores: torch.softmax(scores.max(-1).values, -1)),
             "a part counts by its total, and its maximum is left out":
-            _merged_by(lambda s: torch.softmax(s.logsumexp(-1) - s.max(-1).values, 0)),
+            _merged_by(lambda s: torch.softmax(s.logsumexp(-1) - s.max(-1).values, -1)),
             "the weighted parts are added up, and not divided by the sum of the weights":
-            _merged_by(lambda s: torch.exp(s.logsumexp(-1) - s.logsumexp(-1).max())),
+            _merged_by(
+                lambda s: torch.exp(s.logsumexp(-1) - s.logsumexp(-1).amax(-1, keepdim=True))
+            ),
+            "every group takes the first key head":
+            lambda q, k, v: _one_token(q, k[:1].expand(k.shape), v[:1].expand(v.shape)),
         },
         cases=(
-            _one_query(300, 64), _one_query(64, 32), _one_query(1, 16), _one_query(1000, 32),
-            _one_query(130, 16, values="far apart"),
+            _token(6, 2, 300, 32), _token(2, 2, 64, 64), _token(8, 1, 1, 16),
+            _token(3, 3, 517, 32), _token(4, 2, 130, 16, values="far apart"),
         ),
         block=None,
         absolute=ROUNDED,
         most_launches=2,
-        least_programs=lambda q, k, v: triton.cdiv(len(k), 64),
+        least_programs=lambda q, k, v: triton.cdiv(k.shape[1], 64) * len(k),
+    ),
+    KernelExercise(
+        "any-strides",
+        parameters=(*POINTERS, "IS_CAUSAL", *STRIDED_TILE),
+        reference=_with_lse,
+        slips={
+            "head h takes key head h % key heads":
+            lambda q, k, v, causal, even: _with_lse(q, k, v, causal, even, shared=True),
+            "every batch takes the first one's keys":
+            lambda q, k, v, causal, even:
+            _with_lse(q, k[:1].expand(k.shape), v[:1].expand(v.shape), causal, even),
+            "every batch and head takes the first one's queries":
+            lambda q, k, v, causal, even:
+            _with_lse(q[:1, :1].expand(q.shape), k, v, causal, even),
+            "v has the strides of k":
+            lambda q, k, v, causal, even: _with_lse(
+                q, k, _as_if_contiguous(v.flatten(0, 1), 1).view(v.shape), causal, even
+            ),
+        },
+        cases=(
+            _batches((2, 4, 2, 45, 77, 20), 1, -1), _batches((2, 3, 1, 70, 33, 32), 0, -1),
+            _batches((1, 2, 2, 64, 128, 16), 1, -1), _batches((1, 1, 1, 1, 20, 24), 0, -1),
+        ),
+        launch=_strided,
+        absolute=ROUNDED,
+    ),
+    KernelExercise(
+        "even-flags",
+        parameters=(*POINTERS, "EVEN_M", "EVEN_N", "EVEN_HEADDIM", "IS_CAUSAL", *STRIDED_TILE),
+        reference=_with_lse,
+        cases=(
+            _batches((1, 2, 1, 45, 77, 20), 1), _batches((2, 2, 2, 64, 32, 32), 0, 1),
+            _batches((1, 2, 1, 96, 64, 32), 1, 0), _batches((1, 1, 1, 30, 20, 24), 0),
+        ),
+        launch=_strided,
+        absolute=ROUNDED,
+        compiled=_no_mask_left,
+    ),
+    KernelExercise(
+        "one-matrix",
+        parameters=(*MATRICES, "HEADS_PER_KEY_HEAD"),
+        reference=_with_lse,
+        slips={
+            "every head takes the queries of the first":
+            lambda q, k, v, causal, _: _with_lse(q[:, :1].expand(q.shape), k, v, causal, 0),
+            "every tile takes its head's first queries":
+            lambda q, k, v, causal, _: _with_lse(
+                q[:, :, :32].repeat(1, 1, q.shape[2] // 32, 1), k, v, causal, 0
+            ),
+            "every tile of keys is the first one":
+            lambda q, k, v, causal, _: _with_lse(
+                q, *(x[:, :, :32].repeat(1, 1, x.shape[2] // 32, 1) for x in (k, v)), causal, 0
+            ),
+        },
+        cases=(
+            _batches((2, 4, 2, 64, 96, 32), 0), _batches((1, 3, 1, 96, 64, 16), 1),
+            _batches((2, 2, 2, 32, 32, 64), 1),
+        ),
+        launch=_as_one_matrix,
+        absolute=ROUNDED,
+    ),
+    KernelExercise(
+        "divided-loop",
+        parameters=(*MATRICES, "HEADS_PER_KEY_HEAD"),
+        reference=_with_lse,
+        cases=(_batches((1, 2, 1, 256, 128, 64), 1, 3), _batches((1, 3, 3, 128, 128, 64), 0, 2)),
+        launch=_as_one_matrix,
+        absolute=ROUNDED,
+        compiled=_divided,
     ),
 )  # fmt: skip
