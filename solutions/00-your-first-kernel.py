@@ -31,7 +31,7 @@
 # `course` before `triton`: it decides whether kernels run on your GPU or are imitated by Python,
 # and Triton reads that decision when it is imported.
 
-# %%
+# %% tags=["runs-here"]
 from course import DEVICE, MODE, apart, check, draw, gpu_facts, gpu_limits, hint, observed, recorded
 import torch
 import triton
@@ -50,7 +50,7 @@ print(MODE)
 # lies at a pointer, and `tl.store` writes there.
 
 
-# %%
+# %% tags=["runs-here"]
 @triton.jit
 def double_kernel(x_ptr, out_ptr):
     i = tl.program_id(axis=0)
@@ -64,7 +64,7 @@ def double_kernel(x_ptr, out_ptr):
 # uses them for the grid.) You pass tensors, and the kernel receives a pointer to the first
 # element of each. So `x_ptr + i` points to element `i`: pointers count in elements, not in bytes.
 
-# %% tags=["nbval-check-output"]
+# %% tags=["nbval-check-output", "runs-here"]
 x = torch.arange(8.0, device=DEVICE)
 out = torch.empty_like(x)
 double_kernel[(8,)](x, out)
@@ -115,7 +115,7 @@ draw.speeds(recorded("swiglu"), curves)
 # element.
 
 
-# %%
+# %% tags=["runs-here"]
 # exercise first-kernel
 @triton.jit
 def subtract_kernel(x_ptr, y_ptr, out_ptr):
@@ -127,7 +127,7 @@ def subtract_kernel(x_ptr, y_ptr, out_ptr):
     # to here
 
 
-# %%
+# %% tags=["runs-here"]
 check("first-kernel", subtract_kernel)
 
 # %% [markdown]
@@ -248,7 +248,7 @@ draw.programs(6, block_size=4)
 # interpreter, also in GPU mode. **Predict** the two lines that the kernel prints.
 
 
-# %% tags=["nbval-check-output"]
+# %% tags=["nbval-check-output", "runs-here"]
 @triton.jit
 def triple_kernel(x_ptr, out_ptr, n):
     offsets = tl.program_id(axis=0) * 4 + tl.arange(0, 4)
@@ -292,14 +292,14 @@ draw.hierarchy(block_size=1024, num_warps=4)
 # - **c** Triton compares every offset with the length of the tensor.
 # - **d** Program 2 has only two lanes.
 
-# %%
+# %% tags=["runs-here"]
 # exercise last-program
 answer = None
 # about 1 line from here
 answer = "b"
 # to here
 
-# %%
+# %% tags=["runs-here"]
 check("last-program", answer)
 
 # %% [markdown]
@@ -327,7 +327,7 @@ check("last-program", answer)
 # lanes are below 2. What will it do?
 
 
-# %%
+# %% tags=["runs-here"]
 @triton.jit
 def if_kernel(out_ptr, n):
     offsets = tl.arange(0, 4)
@@ -366,7 +366,7 @@ apart(store_where_below_two, interpret=True)
 # `out = 2 * x`.
 
 
-# %%
+# %% tags=["runs-here"]
 # exercise if-becomes-mask
 @triton.jit
 def double_below_kernel(x_ptr, out_ptr, n):
@@ -378,7 +378,7 @@ def double_below_kernel(x_ptr, out_ptr, n):
     # to here
 
 
-# %%
+# %% tags=["runs-here"]
 check("if-becomes-mask", double_below_kernel)
 
 # %% [markdown]

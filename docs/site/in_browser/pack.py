@@ -5,8 +5,11 @@ its version and by the hash of each file: the page takes it from the site's own 
 SITE_RUNTIME names a folder with its files, else from its public network.
 """
 
+import base64
+import hashlib
 import io
 import json
+import os
 import re
 import sys
 import zipfile
@@ -37,6 +40,10 @@ PYGMENTS = re.compile(
 STUBS = re.compile(r"^# exercise .*\n", re.MULTILINE)
 RUNS_HERE = "runs-here"
 """The tag of a cell that a page can run."""
+
+
+class NoTritonError(SiteError):
+    """What pages run is not installed here."""
 
 
 def packed() -> bytes:
@@ -88,7 +95,7 @@ def _of_package(name: str, wanted: re.Pattern[str], version: str) -> Iterator[tu
             if described:
                 break
     else:
-        raise SiteError(
+        raise NoTritonError(
             f"{name} {version} is not installed, and its Python is what pages run: `make setup`."
         )
     for path in sorted((folder / name).rglob("*.py")):
@@ -96,3 +103,24 @@ def _of_package(name: str, wanted: re.Pattern[str], version: str) -> Iterator[tu
             yield inside, path.read_bytes()
     for path in sorted(described[0].rglob("LICENSE*")):
         yield f"{name}/{path.name}", path.read_bytes()
+
+
+def write(folder: Path) -> None:
+    """Write what a page loads when Run is pressed into a folder beside the site's script.
+
+    Raises SiteError where Triton is not installed, or a file of the runtime is another one.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / "page.zip", packed())
+    write_whole(folder / "worker.js", (OWN / "worker.js").read_text(encoding="utf-8"))
+    runtime = {key: RUNTIME[key] for key in ("base", "numpy", "files")}
+    if own := os.environ.get("SITE_RUNTIME"):
+        runtime["base"] = "pyodide/"
+        (folder / "pyodide").mkdir(exist_ok=True)
+        for name, pinned in RUNTIME["files"].items():
+            content = Path(own, name).read_bytes()
+            digest = base64.b64encode(hashlib.sha256(content).digest()).decode()
+            if pinned != f"sha256-{digest}":
+                raise SiteError(f"{own}/{name} is not the file of Pyodide {RUNTIME['version']}.")
+            write_whole(folder / "pyodide" / name, content)
+    write_whole(folder / "runtime.json", json.dumps(runtime))

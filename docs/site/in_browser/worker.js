@@ -7,8 +7,8 @@
 const here = new URL(".", import.meta.url);
 const plainFetch = self.fetch.bind(self);
 /** @type {Runtime} */
-const runtime = await (await whole(plainFetch(new URL("runtime.json", here)))).json();
-const base = new URL(runtime.base, here);
+let runtime = { base: "", numpy: "", files: {} };
+let base = here;
 
 /** @param {Promise<Response>} asked */
 async function whole(asked) {
@@ -40,6 +40,8 @@ async function imported(name) {
 }
 
 async function started() {
+  runtime = await (await whole(plainFetch(new URL("runtime.json", here)))).json();
+  base = new URL(runtime.base, here);
   const archives = Promise.all([bytesOf(runtime.numpy), bytesOf("page.zip", here)]);
   archives.catch(() => {}); // it is awaited below
   const [{ loadPyodide }] = await Promise.all([imported("pyodide.mjs"), imported("pyodide.asm.js")]);

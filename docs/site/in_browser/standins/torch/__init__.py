@@ -4,7 +4,6 @@ What it has computes as PyTorch does, which the tests compare. What it lacks rai
 """
 
 import builtins
-import copy
 import math
 import sys
 import types
@@ -23,6 +22,7 @@ from ._tensor import (
     Tensor,
     UntypedStorage,
     allocated,
+    allocated_like,
     bfloat16,
     bool,
     device,
@@ -101,13 +101,9 @@ def ones(*size: Any, dtype: dtype | None = None, device: object = None) -> Tenso
 @operation("empty_like")
 def empty_like(input: Tensor, *, dtype: dtype | None = None, device: object = None) -> Tensor:
     """As `empty`; of a dense tensor the strides are kept."""
-    tensor = empty(input.shape, dtype=dtype or input.dtype, device=device)
-    order = sorted(range(input.ndim), key=lambda axis: -input.stride(axis))
-    dense = input._array.transpose(order).flags.c_contiguous
-    if not dense or input.is_contiguous():
-        return tensor
-    array = tensor._array.reshape([input.shape[axis] for axis in order])
-    return tensor._view(array.transpose(np.argsort(order)))
+    tensor = allocated_like(input._array, dtype or input.dtype, device)
+    tensor._storage.memory[:] = 0xFF
+    return tensor
 
 
 @operation("zeros_like")
@@ -166,12 +162,23 @@ _saved: dict[str, list[Tensor]] = {}
 def save(tensors: list[Tensor], path: Any) -> None:
     """Keep copies of tensors: the page has no other process that would read a file."""
     _saved.clear()  # what was kept before has been read
-    _saved[str(path)] = copy.deepcopy(tensors)
+    _saved[str(path)] = _copied(tensors)
 
 
 def load(path: Any, *, mmap: builtins.bool, map_location: str, weights_only: builtins.bool) -> list[Tensor]:
     """What was kept under a name."""
-    return copy.deepcopy(_saved[str(path)])
+    return _copied(_saved[str(path)])
+
+
+def _copied(tensors: list[Tensor]) -> list[Tensor]:
+    """Copies, of which those share memory that share it."""
+    storages = {each._storage._cdata: each._storage.clone() for each in tensors}
+    return [
+        empty(0, dtype=each.dtype).set_(
+            storages[each._storage._cdata], each.storage_offset(), each.shape, each.stride()
+        )
+        for each in tensors
+    ]
 
 
 # Of several

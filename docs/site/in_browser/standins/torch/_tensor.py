@@ -158,10 +158,21 @@ def allocated(shape: Sequence[builtins.int], kind: dtype, on: object = None) -> 
     return Tensor(storage.memory.view(kind.bits).reshape(shape), kind, storage)
 
 
-def made(values: Any, kind: dtype | None = None, on: object = None) -> "Tensor":
-    """A new tensor of these numbers."""
+def allocated_like(array: np.ndarray, kind: dtype, on: object = None) -> "Tensor":
+    """A tensor in new memory, whose axes lie as an array's do where that has no gaps."""
+    order = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
+    if array.flags.c_contiguous or not array.transpose(order).flags.c_contiguous:
+        return allocated(array.shape, kind, on)
+    return allocated([array.shape[axis] for axis in order], kind, on).permute(*np.argsort(order))
+
+
+def made(
+    values: Any, kind: dtype | None = None, on: object = None, *, lies: builtins.bool = False
+) -> "Tensor":
+    """A new tensor of these numbers. lies: whether its axes lie as theirs do."""
     values = np.asarray(values)
-    tensor = allocated(values.shape, kind or _BY_BITS[values.dtype], on)
+    allocate = allocated_like if lies else lambda array, *rest: allocated(array.shape, *rest)
+    tensor = allocate(values, kind or _BY_BITS[values.dtype], on)
     tensor._put(values)
     return tensor
 
@@ -224,7 +235,7 @@ def elementwise(
     computed = computed or (kind if kind.is_floating_point else promoted).computed
     with np.errstate(all="ignore"):
         arrays = [np.asarray(values_of(each)).astype(computed) for each in operands]
-        return made(function(*arrays), kind)
+        return made(function(*arrays), kind, lies=True)
 
 
 class _Found(NamedTuple):
@@ -456,17 +467,20 @@ class Tensor:
         return self
 
     @operation("clone")
-    def clone(self) -> "Tensor":
-        copy = allocated(self.shape, self.dtype)
+    def clone(self, *, memory_format: str = "preserve") -> "Tensor":
+        if memory_format == "preserve":
+            copy = allocated_like(self._array, self.dtype)
+        else:
+            copy = allocated(self.shape, self.dtype)
         copy._array[...] = self._array
         return copy
 
     def contiguous(self) -> "Tensor":
-        return self if self.is_contiguous() else self.clone()
+        return self if self.is_contiguous() else self.clone(memory_format="contiguous")
 
     @operation("_to_copy")
     def _to_copy(self, dtype: dtype) -> "Tensor":
-        return made(self.values(), dtype)
+        return made(self.values(), dtype, lies=True)
 
     def to(self, to: Any = None, *, dtype: dtype | None = None, copy: builtins.bool = False) -> "Tensor":
         if isinstance(to, Tensor):
