@@ -66,7 +66,9 @@ def files() -> Iterator[tuple[str, bytes]]:
     course = ROOT / "course"
     for path in sorted(course.rglob("*")):
         name = path.relative_to(course).as_posix()
-        if path.suffix in (".py", ".toml", ".json", ".js", ".css") and not name.startswith(COURSE_LEAVES):
+        if path.suffix in (".py", ".toml", ".json", ".js", ".css") and not name.startswith(
+            COURSE_LEAVES
+        ):
             yield f"course/{name}", path.read_bytes()
     for path in sorted((ROOT / "solutions").glob("*.py")):  # for the numbers of exercises
         text = "".join(STUBS.findall(path.read_text(encoding="utf-8")))

@@ -18,9 +18,7 @@ MEM_SYNC_SCOPE = _numbered("MEM_SYNC_SCOPE", "GPU CTA SYSTEM")
 PADDING_OPTION = _numbered("PADDING_OPTION", "PAD_ZERO PAD_NAN")
 PROPAGATE_NAN = Enum("PROPAGATE_NAN", {"NONE": 0, "ALL": 0xFFFF})
 ROUNDING_MODE = _numbered("ROUNDING_MODE", "RTZ RTNE", start=0)
-ScaleDotElemTypeTY = _numbered(
-    "ScaleDotElemTypeTY", "E4M3 E5M2 E2M3 E3M2 E2M1 BF16 FP16", start=0
-)
+ScaleDotElemTypeTY = _numbered("ScaleDotElemTypeTY", "E4M3 E5M2 E2M3 E3M2 E2M1 BF16 FP16", start=0)
 
 
 class builder:  # noqa: N801  its name there

@@ -79,7 +79,9 @@ def empty(*size: Any, dtype: dtype | None = None, device: object = None) -> Tens
 
 
 @operation("full")
-def full(size: Any, fill_value: Any, *, dtype: dtype | None = None, device: object = None) -> Tensor:
+def full(
+    size: Any, fill_value: Any, *, dtype: dtype | None = None, device: object = None
+) -> Tensor:
     """Of one value."""
     tensor = allocated(shape_of((size,)), dtype or result_kind(values_of(fill_value)), device)
     tensor._put(values_of(fill_value))
@@ -150,7 +152,9 @@ def as_tensor(data: Any, *, dtype: dtype | None = None) -> Tensor:
     return data.to(dtype=dtype) if isinstance(data, Tensor) else tensor(data, dtype=dtype)
 
 
-def frombuffer(buffer: np.ndarray, *, dtype: dtype, count: builtins.int, offset: builtins.int) -> Tensor:
+def frombuffer(
+    buffer: np.ndarray, *, dtype: dtype, count: builtins.int, offset: builtins.int
+) -> Tensor:
     """A tensor over memory that is there."""
     memory = buffer.view(np.uint8)[offset : offset + count * dtype.itemsize]
     return Tensor(memory.view(dtype.bits), dtype, UntypedStorage(memory=memory))
@@ -165,7 +169,9 @@ def save(tensors: list[Tensor], path: Any) -> None:
     _saved[str(path)] = _copied(tensors)
 
 
-def load(path: Any, *, mmap: builtins.bool, map_location: str, weights_only: builtins.bool) -> list[Tensor]:
+def load(
+    path: Any, *, mmap: builtins.bool, map_location: str, weights_only: builtins.bool
+) -> list[Tensor]:
     """What was kept under a name."""
     return _copied(_saved[str(path)])
 
@@ -202,13 +208,21 @@ def cat(tensors: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
 
 
 @operation("constant_pad_nd")
-def _pad(input: Tensor, pad: Sequence[builtins.int], mode: str = "constant", value: Any = 0) -> Tensor:
+def _pad(
+    input: Tensor, pad: Sequence[builtins.int], mode: str = "constant", value: Any = 0
+) -> Tensor:
     """More at the ends of the last axes; what is below zero takes off there."""
     if mode != "constant":
         raise NotImplementedError(f"This page does not pad by {mode!r}.")
     pairs = [(0, 0)] * (input.ndim - len(pad) // 2) + [*zip(pad[::2], pad[1::2], strict=True)][::-1]
-    padded = np.pad(input.values(), [tuple(builtins.max(n, 0) for n in pair) for pair in pairs], constant_values=value or 0)
-    kept = tuple(slice(-builtins.min(first, 0), builtins.min(last, 0) or None) for first, last in pairs)
+    padded = np.pad(
+        input.values(),
+        [tuple(builtins.max(n, 0) for n in pair) for pair in pairs],
+        constant_values=value or 0,
+    )
+    kept = tuple(
+        slice(-builtins.min(first, 0), builtins.min(last, 0) or None) for first, last in pairs
+    )
     return made(padded[kept], input.dtype)
 
 
@@ -251,17 +265,34 @@ class iinfo:  # noqa: N801
 
     def __init__(self, kind: dtype) -> None:
         limits = np.iinfo(kind.bits)
-        self.min, self.max, self.bits = builtins.int(limits.min), builtins.int(limits.max), limits.bits
+        self.min, self.max, self.bits = (
+            builtins.int(limits.min),
+            builtins.int(limits.max),
+            limits.bits,
+        )
 
 
 add, sub, mul, div = (TWO[name] for name in ("add", "sub", "mul", "div"))
 maximum, minimum, hypot, pow = (TWO[name] for name in ("maximum", "minimum", "hypot", "pow"))
 exp, exp2, log, log2, sqrt = (ONE[name] for name in ("exp", "exp2", "log", "log2", "sqrt"))
-abs, square, relu, sigmoid, tanh = (ONE[name] for name in ("abs", "square", "relu", "sigmoid", "tanh"))
+abs, square, relu, sigmoid, tanh = (
+    ONE[name] for name in ("abs", "square", "relu", "sigmoid", "tanh")
+)
 rsqrt = ONE["rsqrt"]
 sum, mean, amax, amin, argmax = Tensor.sum, Tensor.mean, Tensor.amax, Tensor.amin, Tensor.argmax
-max, softmax, log_softmax, logsumexp = Tensor.max, Tensor.softmax, Tensor.log_softmax, Tensor.logsumexp
-cumsum, flip, clone, clamp, matmul = Tensor.cumsum, Tensor.flip, Tensor.clone, Tensor.clamp, Tensor.__matmul__
+max, softmax, log_softmax, logsumexp = (
+    Tensor.max,
+    Tensor.softmax,
+    Tensor.log_softmax,
+    Tensor.logsumexp,
+)
+cumsum, flip, clone, clamp, matmul = (
+    Tensor.cumsum,
+    Tensor.flip,
+    Tensor.clone,
+    Tensor.clamp,
+    Tensor.__matmul__,
+)
 Tensor.new_zeros = lambda self, *size: zeros(*size, dtype=self.dtype)  # type: ignore[attr-defined]
 
 
@@ -297,6 +328,13 @@ _module(
 _module("utils._pytree", tree_map_only=_dispatch.tree_map_only)
 _module("utils.weak", WeakTensorKeyDictionary=_dispatch.WeakTensorKeyDictionary)
 _module("library", wrap_triton=lambda kernel: kernel)
-for _name, _overload in (("empty_strided", "default"), ("new_empty", "default"), ("new_empty_strided", "default"), ("new_zeros", "default"), ("new_ones", "default"), ("new_full", "default")):
+for _name, _overload in (
+    ("empty_strided", "default"),
+    ("new_empty", "default"),
+    ("new_empty_strided", "default"),
+    ("new_zeros", "default"),
+    ("new_ones", "default"),
+    ("new_full", "default"),
+):
     if not hasattr(_dispatch.aten, _name):  # the course lists them; nobody calls them here
         operation(_name, _overload)(__getattr__)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ._tensor import Tensor, device, dtype, float32, float64, int64, made, rounded_to, shape_of
+from ._tensor import Tensor, device, dtype, float32, float64, int64, made, shape_of
 
 
 class Generator:
@@ -36,9 +36,8 @@ class Generator:
         return high << np.uint64(32) | low
 
     def uniform(self, count: int, kind: dtype) -> np.ndarray:
-        """Numbers from 0 to 1 with as many digits as the dtype has."""
-        digits = kind.digits
-        drawn = self.bits64(count) if kind is float64 else self.bits32(count)
+        """Numbers from 0 to 1; those of 16 bits are drawn in float32."""
+        digits, drawn = (53, self.bits64(count)) if kind is float64 else (24, self.bits32(count))
         return (drawn & drawn.dtype.type(2**digits - 1)).astype(kind.computed) * 2.0**-digits
 
     def normal(self) -> float:
@@ -65,8 +64,9 @@ def rand(
 ) -> Tensor:
     """Uniform numbers from 0 to 1."""
     shape = shape_of(size)
-    drawn = (generator or _default).uniform(math.prod(shape), dtype)
-    return made(drawn.reshape(shape), dtype, device)
+    drawn = made((generator or _default).uniform(math.prod(shape), dtype), dtype, device)
+    drawn._array[drawn.values() == 1] = 0  # 1 is none of them, and what is rounded to it becomes 0
+    return drawn.view(shape)
 
 
 def randn(
@@ -78,18 +78,13 @@ def randn(
         drawn = np.array([own.normal() for _ in range(count)])
         return made(drawn.reshape(shape), dtype, device)
 
-    def rounded(values: np.ndarray) -> np.ndarray:
-        return rounded_to(dtype, values.astype(dtype.computed))
-
     def transformed(uniform: np.ndarray) -> np.ndarray:
         first, second = np.moveaxis(uniform.reshape(-1, 2, 8), 1, 0)
-        radius = rounded(np.sqrt(rounded(-2 * rounded(np.log(rounded(1 - first))))))
-        angle = rounded(2 * np.pi * second)
-        pair = [rounded(radius * rounded(each(angle))) for each in (np.cos, np.sin)]
-        return np.stack(pair, 1).ravel()
+        radius, angle = np.sqrt(-2 * np.log(1 - first)), 2 * np.pi * second
+        return np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1).ravel()
 
-    drawn = own.uniform(count, dtype)
     whole = count // 16 * 16
+    drawn = np.resize(own.uniform(whole if dtype.itemsize == 2 else count, dtype), count)
     drawn[:whole] = transformed(drawn[:whole])
     if count % 16:  # the last sixteen are drawn anew
         drawn[-16:] = transformed(own.uniform(16, dtype))

@@ -39,7 +39,10 @@ class dtype:  # noqa: N801  as all of PyTorch's own names here
 
 float64, float32 = dtype("float64", "f8", 53), dtype("float32", "f4", 24)
 float16, bfloat16 = dtype("float16", "f2", 11, "f4"), dtype("bfloat16", "u2", 8, "f4")
-float8_e4m3fn, float8_e5m2 = dtype("float8_e4m3fn", "u1", 4, "f4"), dtype("float8_e5m2", "u1", 3, "f4")
+float8_e4m3fn, float8_e5m2 = (
+    dtype("float8_e4m3fn", "u1", 4, "f4"),
+    dtype("float8_e5m2", "u1", 3, "f4"),
+)
 float8_e4m3fnuz = dtype("float8_e4m3fnuz", "u1", 4, "f4")
 float8_e5m2fnuz = dtype("float8_e5m2fnuz", "u1", 3, "f4")
 int64, int32, int16, int8 = (dtype(f"int{8 * n}", f"i{n}") for n in (8, 4, 2, 1))
@@ -123,13 +126,6 @@ class UntypedStorage:
         return copy
 
 
-def rounded_to(kind: dtype, values: np.ndarray) -> np.ndarray:
-    """Numbers rounded to a dtype, in the type that they are computed in."""
-    if kind is bfloat16:
-        return _from_bits(_to_bits(values))
-    return values.astype(kind.bits).astype(kind.computed)
-
-
 def _from_bits(bits: np.ndarray) -> np.ndarray:
     """What bfloat16s are, from their bits."""
     return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
@@ -204,9 +200,7 @@ def result_kind(*operands: Any) -> dtype:
     ]
     kind: dtype | None = None
     for level in levels:
-        if level and (
-            kind is None or reduce(promote_types, level).category > kind.category
-        ):
+        if level and (kind is None or reduce(promote_types, level).category > kind.category):
             kind = reduce(promote_types, level)
     assert kind is not None
     return kind
@@ -219,7 +213,9 @@ def _kind_of_number(number: Any) -> dtype:
         return int64
     if isinstance(number, (builtins.float, np.floating)):
         return float32
-    raise TypeError(f"This page computes with tensors and numbers, not with {type(number).__name__}.")
+    raise TypeError(
+        f"This page computes with tensors and numbers, not with {type(number).__name__}."
+    )
 
 
 def elementwise(
@@ -382,7 +378,8 @@ class Tensor:
 
     @operation("select", overload="int", is_view=True)
     def _indexed(self, index: Any) -> "Tensor":
-        return self._view(self._array[(*index, ...)])
+        rest = () if any(each is ... for each in index) else (...,)
+        return self._view(self._array[(*index, *rest)])
 
     @operation("index", overload="Tensor")
     def _picked(self, index: Any) -> "Tensor":
@@ -482,7 +479,9 @@ class Tensor:
     def _to_copy(self, dtype: dtype) -> "Tensor":
         return made(self.values(), dtype, lies=True)
 
-    def to(self, to: Any = None, *, dtype: dtype | None = None, copy: builtins.bool = False) -> "Tensor":
+    def to(
+        self, to: Any = None, *, dtype: dtype | None = None, copy: builtins.bool = False
+    ) -> "Tensor":
         if isinstance(to, Tensor):
             to = to.dtype
         if to is not None and not isinstance(to, _DTYPE):
@@ -527,7 +526,11 @@ class Tensor:
 
     # Along axes
     def _reduced(
-        self, function: Callable[..., Any], dim: Any, keepdim: builtins.bool, kind: dtype | None = None
+        self,
+        function: Callable[..., Any],
+        dim: Any,
+        keepdim: builtins.bool,
+        kind: dtype | None = None,
     ) -> "Tensor":
         dim = tuple(dim) if isinstance(dim, list) else dim
         with np.errstate(all="ignore"):
@@ -674,24 +677,32 @@ _flipped = operation("flip")(lambda x, dims: made(np.flip(x.values(), dims).copy
 Binary = Callable[[Any, Any], Any]
 
 
-def _of_two(name: str, function: Binary, kind: dtype | None = None, floats: builtins.bool = False) -> Binary:
+def _of_two(
+    name: str, function: Binary, kind: dtype | None = None, floats: builtins.bool = False
+) -> Binary:
     """An operation on two. kind: the result's. floats: whether integers become floats."""
 
     @operation(name, overload="Tensor")
     def computed(one: Any, other: Any) -> Tensor:
         promoted = result_kind(one, other)
         own = float32 if floats and not promoted.is_floating_point else kind
-        return elementwise(function, one, other, kind=own, computed=None if own is float32 else promoted.computed)
+        return elementwise(
+            function, one, other, kind=own, computed=None if own is float32 else promoted.computed
+        )
 
     return computed
 
 
-def _of_one(name: str, function: Callable[[Any], Any], floats: builtins.bool = True) -> Callable[[Any], Tensor]:
+def _of_one(
+    name: str, function: Callable[[Any], Any], floats: builtins.bool = True
+) -> Callable[[Any], Tensor]:
     """An operation on one. floats: whether integers become floats."""
 
     @operation(name)
     def computed(x: Tensor) -> Tensor:
-        return elementwise(function, x, kind=float32 if floats and not x.is_floating_point() else None)
+        return elementwise(
+            function, x, kind=float32 if floats and not x.is_floating_point() else None
+        )
 
     return computed
 
@@ -730,7 +741,7 @@ ONE |= {
     name: _of_one(name, function, floats=False)
     for name, function in {
         "abs": np.abs, "neg": np.negative, "bitwise_not": np.invert, "square": np.square,
-        "relu": lambda x: np.maximum(x, 0), "sign": np.sign,
+        "relu": lambda x: np.maximum(x, 0), "sign": lambda x: (x > 0) * x.dtype.type(1) - (x < 0),
     }.items()
 }  # fmt: skip
 
