@@ -24,6 +24,7 @@ OWN = Path(__file__).parent
 STAND_INS = OWN / "standins"
 RUNTIME = json.loads((OWN / "runtime.json").read_text(encoding="utf-8"))
 COURSE_LEAVES = (
+    "exercises/answers/",
     "aot/", "benching/", "cli/", "diagnosing/", "lessons/lab_settings/", "simulating/", "workshop/",
 )  # fmt: skip
 """Rooms of the course that a page has no use for."""
