@@ -53,15 +53,13 @@ def memory(rng, kind, shape):
     found = [interpreter.load(ptrs, mask, other, kind).tolist()]
     interpreter.store(ptrs, other, mask)
     found.append(held.tolist())
-    is_float, signed = kind.kind == "f", kind.kind == "i"
-    if kind.itemsize < 4 and not is_float:
-        return found
     for name, op in interpreter.RMW_OP.__members__.items():
-        of_type = name == "FADD" if is_float else name != "FADD"
-        if (of_type or name == "XCHG") and name not in (("UMAX", "UMIN") if signed else ("MAX", "MIN")):
+        try:
             old = interpreter.atomic_rmw(op, ptrs, other, mask, interpreter.MEM_SEMANTIC.RELAXED)
-            found += [np.where(mask, old, 0).tolist(), held.tolist()]
-    if not is_float:
+            found += [name, np.where(mask, old, 0).tolist(), held.tolist()]
+        except ValueError:
+            found.append(f"{name} refused")
+    if kind.kind in "iu":
         expected = rng.choice(held, shape)
         old = interpreter.atomic_cas(ptrs, expected, other, interpreter.MEM_SEMANTIC.RELAXED)
         found += [old.tolist(), held.tolist()]

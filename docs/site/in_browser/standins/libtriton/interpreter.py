@@ -17,6 +17,14 @@ import numpy as np
 MEM_SEMANTIC = Enum("MEM_SEMANTIC", "ACQUIRE_RELEASE ACQUIRE RELEASE RELAXED", start=0)
 RMW_OP = Enum("RMW_OP", "ADD FADD AND OR XOR XCHG MAX MIN UMIN UMAX", start=0)
 
+_BITS = {RMW_OP.ADD, RMW_OP.AND, RMW_OP.OR, RMW_OP.XOR, RMW_OP.XCHG}
+_OF_KIND = {
+    "f": {RMW_OP.FADD},
+    "i": _BITS | {RMW_OP.MAX, RMW_OP.MIN},
+    "u": _BITS | {RMW_OP.UMAX, RMW_OP.UMIN},
+}
+"""What libtriton does to floats, and to integers of 32 bits or more."""
+
 FIRST = 64
 LAST = min(sys.maxsize, 2**47) - 1
 """The addresses of all memory, of a process with 32-bit addresses or with 64."""
@@ -72,7 +80,9 @@ def atomic_rmw(
     op: Enum, ptrs: np.ndarray, value: np.ndarray, mask: np.ndarray, _semantic: object
 ) -> np.ndarray:
     """Combine each element with a value, one lane after the other; what was there before."""
-    combine = _COMBINE[op]
+    combine, kind = _COMBINE[op], value.dtype.kind
+    if op not in _OF_KIND.get(kind, ()) or (kind != "f" and value.itemsize < 4):
+        raise ValueError("Unsupported data type")
     value = np.broadcast_to(value, ptrs.shape).ravel()
     old, memory = np.zeros_like(value), _memory(value.dtype)
     for lane, index in zip(*_indices(ptrs, mask, value.dtype), strict=True):
