@@ -67,5 +67,6 @@ def _verdict(ended: Ended[None]) -> str:
     if ended.how == "finished":
         return "It finished." if MODE.in_page else "The process finished."
     busy = ": this machine is too busy, or it waits for something that never comes"
-    how = f"{ended.sentence('It' if MODE.in_page else 'The process')}{busy if ended.starved else ''}"
+    who = "It" if MODE.in_page else "The process"
+    how = f"{ended.sentence(who)}{busy if ended.starved else ''}"
     return f"{how}. This session goes on.\n{ended.own_line}".rstrip()

@@ -16,9 +16,9 @@ from triton import InterpreterError
 
 COURSE = str(Path(__file__).parents[1])
 PACKAGES = str(Path(triton.__file__).parents[1])
+PYTHONS = map(sysconfig.get_path, ("stdlib", "purelib", "platlib"))
 OTHERS = tuple(
-    f"{os.path.normpath(folder)}{os.sep}"
-    for folder in {COURSE, PACKAGES, sys.prefix, *map(sysconfig.get_path, ("stdlib", "purelib", "platlib"))}
+    f"{os.path.normpath(folder)}{os.sep}" for folder in {COURSE, PACKAGES, sys.prefix, *PYTHONS}
 )
 """Folders of Python's, of installed packages' and of this course's own code."""
 

@@ -24,8 +24,9 @@ def limited(seconds: float) -> Iterator[None]:
     What else the machine does meanwhile does not count. Another thread is not limited, since
     signals do not reach it.
     """
-    elsewhere = MODE.in_page  # where the visitor ends it
-    if elsewhere or math.isinf(seconds) or threading.current_thread() is not threading.main_thread():
+    by_hand = MODE.in_page  # the visitor of a page presses Stop
+    in_main = threading.current_thread() is threading.main_thread()
+    if by_hand or math.isinf(seconds) or not in_main:
         yield
         return
     start = time.thread_time()

@@ -1,5 +1,5 @@
-"""A page whose cells run, in a browser: nothing is loaded before Run, a right answer, a loop without
-end, a kernel that fills memory, a lost line, a page from a file."""
+"""A page whose cells run, in a browser: nothing is loaded before Run, a right answer, a loop
+without end, a kernel that fills memory, a lost line, a page from a file."""
 
 import base64
 import functools
@@ -22,7 +22,7 @@ __all__ = ["browser", "new_context"]
 pytestmark = pytest.mark.browser
 
 CELLS = (
-    "from course import DEVICE, check, replay\nimport torch\nimport triton\nimport triton.language as tl",
+    "from course import check, replay\nimport torch\nimport triton\nimport triton.language as tl",
     """@triton.jit
 def subtract_kernel(x_ptr, y_ptr, out_ptr):
     i = tl.program_id(axis=0)
@@ -75,7 +75,11 @@ def with_runtime(folder):
     static = folder / "_static" / "in_browser"
     pinned = {name: value for name, value in pack.RUNTIME["files"].items() if "numpy" not in name}
     digest = base64.b64encode(hashlib.sha256(wheel.read_bytes()).digest()).decode()
-    runtime = {"base": "pyodide/", "numpy": wheel.name, "files": pinned | {wheel.name: f"sha256-{digest}"}}
+    runtime = {
+        "base": "pyodide/",
+        "numpy": wheel.name,
+        "files": pinned | {wheel.name: f"sha256-{digest}"},
+    }
     (static / "runtime.json").write_text(json.dumps(runtime))
     (static / "pyodide").unlink(missing_ok=True)
     (static / "pyodide").symlink_to(own.resolve())
@@ -100,7 +104,9 @@ def visit(folder, new_context):
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
-    extensions_map = http.server.SimpleHTTPRequestHandler.extensions_map | {".mjs": "text/javascript"}
+    extensions_map = http.server.SimpleHTTPRequestHandler.extensions_map | {
+        ".mjs": "text/javascript"
+    }
 
     def log_message(self, *_):
         """Nothing is printed."""
@@ -159,7 +165,9 @@ def test_a_loop_without_end_is_stopped_and_full_memory_ends_no_page(with_runtime
     state(page, 5).filter(has_text="Stopped.").wait_for()
     write(page, 5, "kept = []\nwhile True:\n    kept.append(bytearray(2**28))")
     press(page, 5)
-    state(page, 5).filter(has_text="here in").or_(state(page, 5).filter(has_text="has ended")).wait_for()
+    state(page, 5).filter(has_text="here in").or_(
+        state(page, 5).filter(has_text="has ended")
+    ).wait_for()
     write(page, 5, "print(1 + 1)")
     press(page, 5)
     page.locator(".runs-here-output").nth(5).filter(has_text="2").wait_for()

@@ -1,4 +1,4 @@
-"""Calls of what Triton's interpreter asks of libtriton, on drawn inputs: run in both worlds alike."""
+"""Calls of what Triton's interpreter asks of libtriton, on drawn inputs; run in both worlds."""
 
 import numpy as np
 from triton._C.libtriton import getenv, getenv_bool, interpreter, ir, native_specialize_impl
@@ -12,23 +12,33 @@ def calls():
     for home in (ir, interpreter):
         for name in dir(home):
             if members := getattr(getattr(home, name), "__members__", None):
-                values = {each: int(getattr(value, "value", value)) for each, value in members.items()}
+                values = {
+                    each: int(getattr(value, "value", value)) for each, value in members.items()
+                }
                 found[f"{home.__name__.rpartition('.')[2]}.{name}"] = values
     for kind in TYPES:
         for shape in ((1,), (64,), (8, 16)):
             found[f"{kind} {shape}"] = memory(rng, np.dtype(kind), shape)
-    numbers = rng.integers(0, 2**32, (3, 20_000), dtype=np.uint64).astype(np.uint32).view(np.float32)
+    numbers = (
+        rng.integers(0, 2**32, (3, 20_000), dtype=np.uint64).astype(np.uint32).view(np.float32)
+    )
     near = rng.standard_normal((3, 20_000)).astype(np.float32)
     near[2, ::3] = (-near[0] * near[1])[::3]
     with np.errstate(all="ignore"):
         for name, (x, y, z) in (("bits", numbers), ("near", near)):
             fused = interpreter.fma_fp32(x, y, z)
-            found[f"fma {name}"] = np.where(np.isnan(fused), 0x7FC00000, fused.view(np.uint32)).tolist()
+            found[f"fma {name}"] = np.where(
+                np.isnan(fused), 0x7FC00000, fused.view(np.uint32)
+            ).tolist()
     for value in (None, True, False, 1, 2, 16, -1, 2**31, 2**63, 0, 1.5):
         for specialize in (True, False):
             asked = native_specialize_impl(Backend, value, False, specialize, True)
             found[f"type of {value} {specialize}"] = [*map(str, asked)]
-    found["environment"] = [getenv("NOT_THERE"), getenv("NOT_THERE", "x"), getenv_bool("NOT_THERE", True)]
+    found["environment"] = [
+        getenv("NOT_THERE"),
+        getenv("NOT_THERE", "x"),
+        getenv_bool("NOT_THERE", True),
+    ]
     return found
 
 

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import torch
+from torch.utils.weak import WeakTensorKeyDictionary
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 RNG = np.random.default_rng(7)
@@ -62,7 +63,7 @@ def calls():
     keep("default rand", torch.rand(2, 3))
     keep("default randn", torch.randn(20))
 
-    unary = "abs neg exp exp2 sigmoid tanh square relu sign isnan isfinite reciprocal"
+    unary = "round abs neg exp exp2 sigmoid tanh square relu sign isnan isfinite reciprocal"
     for dtype in (*FLOATS, torch.int32, torch.int64):
         x = of(5, 7, dtype=dtype)
         x.view(-1)[3] = 0
@@ -157,6 +158,7 @@ def calls():
                 (
                     torch.nn.functional.silu(finite),
                     torch.nn.functional.gelu(finite),
+                    torch.nn.functional.gelu(finite, approximate="tanh"),
                     torch.hypot(finite, finite),
                 ),
             )
@@ -179,7 +181,8 @@ def calls():
         keep(f"limits {dtype}", (info.eps, info.max, info.min, info.smallest_normal))
     numbers = [
         [1000.0, 1001.0], [1e-5, 1.0], [1e10, 1.0], [0.1, 2000.5], [1.0, 2.0, 3.5], [math.nan, 1.0],
-        [math.inf, 0.25], [1e-8], [123456.0, 1.0], [0.0], [[1.5, 2.0], [3.0, 400.0]], [True, False], [1, -200],
+        [math.inf, 0.25], [1e-8], [123456.0, 1.0], [0.0], [[1.5, 2.0], [3.0, 400.0]],
+        [True, False], [1, -200],
     ]  # fmt: skip
     keep("printed lists", [str(torch.tensor(each)) for each in numbers])
     keep(
@@ -314,6 +317,13 @@ def calls():
             grid.T.contiguous(),
         ),
     )
+    remembered = WeakTensorKeyDictionary()
+    remembered[x] = 7
+    keep("remembered", (remembered[x], x in remembered, y in remembered, x.shape.numel()))
+    shared = np.array([1.0, 2.0, 4.0])
+    torch.from_numpy(shared)[1] = 9
+    keep("from NumPy", (shared.tolist(), np.asarray(x).tolist(), torch.from_numpy(shared)))
+    torch.cuda.is_available()
     keep(
         "refused",
         [

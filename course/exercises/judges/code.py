@@ -166,7 +166,8 @@ def _try(exercise: CodeExercise | RegistrationExercise, source: Source) -> Tried
 
         return _ran(_in_child(try_registration, exercise, "interpret", exercise.name, source))
     if MODE.in_page:
-        return _uncompiled(_ran(_in_child(run_answer, exercise, "interpret", exercise.name, source)))
+        here = _in_child(run_answer, exercise, "interpret", exercise.name, source)
+        return _uncompiled(_ran(here))
     compiling, running = _in_both_children(exercise, source)
     first, ran = compiling.value, _ran(running)
     # What raises in the interpreter may do so for what the compiler refuses in a later case.

@@ -1,11 +1,10 @@
-"""What runs a cell in a page: one namespace, what it prints, and its value as a notebook shows it."""
+"""Runs a page's cells: one namespace, what each prints, its value as a notebook shows it."""
 
 import ast
 import html
 import io
 import linecache
 import os
-import sys
 import traceback
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
@@ -13,7 +12,7 @@ from typing import Any
 
 os.environ |= {"COURSE_CHILD": "page", "TRITON_INTERPRET": "1", "COURSE_STATIC": "1"}
 
-import course  # noqa: E402  which reads these variables
+import course
 
 OFFERED = {
     *("DEVICE", "MODE", "CourseError", "apart", "check", "draw", "hint", "replay", "verify"),

@@ -33,13 +33,6 @@ class DecodeError(ValueError):
     """What cannot be read."""
 
 
-class Meta:
-    """What is asked of a number that is read; here none is."""
-
-    def __init__(self, **_: object) -> None:
-        """Nothing is kept of it."""
-
-
 def to_builtins(value: Any) -> Any:
     """Records as dicts and lists, bytes as base64."""
     if isinstance(value, Struct):

@@ -152,6 +152,14 @@ def as_tensor(data: Any, *, dtype: dtype | None = None) -> Tensor:
     return data.to(dtype=dtype) if isinstance(data, Tensor) else tensor(data, dtype=dtype)
 
 
+def from_numpy(array: np.ndarray) -> Tensor:
+    """A tensor over an array's memory."""
+    kind = made(array.ravel()[:0]).dtype
+    if not array.flags.c_contiguous:
+        raise NotImplementedError("This page takes contiguous arrays: np.ascontiguousarray(x).")
+    return Tensor(array, kind, UntypedStorage(memory=array.reshape(-1).view(np.uint8)))
+
+
 def frombuffer(
     buffer: np.ndarray, *, dtype: dtype, count: builtins.int, offset: builtins.int
 ) -> Tensor:
@@ -224,6 +232,21 @@ def _pad(
         slice(-builtins.min(first, 0), builtins.min(last, 0) or None) for first, last in pairs
     )
     return made(padded[kept], input.dtype)
+
+
+def _gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """GELU, or its approximation by tanh."""
+    if approximate == "none":
+        return ONE["gelu"](input)
+    if approximate != "tanh":
+        raise NotImplementedError(f"This page does not approximate GELU by {approximate!r}.")
+    return _gelu_by_tanh(input)
+
+
+@operation("gelu")
+def _gelu_by_tanh(input: Tensor) -> Tensor:
+    root = math.sqrt(2 / math.pi)
+    return elementwise(lambda x: 0.5 * x * (1 + np.tanh(root * (x + 0.044715 * x * x * x))), input)
 
 
 def allclose(
@@ -314,7 +337,7 @@ def _module(name: str, **members: Any) -> Any:
 
 _module("nn")
 _module(
-    "nn.functional", silu=ONE["silu"], gelu=ONE["gelu"], relu=relu, sigmoid=sigmoid,
+    "nn.functional", silu=ONE["silu"], gelu=_gelu, relu=relu, sigmoid=sigmoid,
     softmax=softmax, log_softmax=log_softmax, pad=_pad,
 )  # fmt: skip
 _module("cuda", is_available=lambda: False)

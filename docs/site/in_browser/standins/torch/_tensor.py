@@ -1,4 +1,4 @@
-"""Tensors over NumPy, at addresses that kernels see; what they compute is told to dispatch modes."""
+"""Tensors over NumPy, at addresses that kernels see; dispatch modes are told what they compute."""
 
 import builtins
 import math
@@ -112,11 +112,6 @@ class UntypedStorage:
 
     def cpu(self) -> "UntypedStorage":
         """It lies on the CPU."""
-        return self
-
-    def copy_(self, other: "UntypedStorage") -> "UntypedStorage":
-        """Take the bytes of another one."""
-        self.memory[:] = other.memory
         return self
 
     def clone(self) -> "UntypedStorage":
@@ -741,7 +736,8 @@ ONE |= {
     name: _of_one(name, function, floats=False)
     for name, function in {
         "abs": np.abs, "neg": np.negative, "bitwise_not": np.invert, "square": np.square,
-        "relu": lambda x: np.maximum(x, 0), "sign": lambda x: (x > 0) * x.dtype.type(1) - (x < 0),
+        "relu": lambda x: np.maximum(x, 0), "round": np.round,
+        "sign": lambda x: (x > 0) * x.dtype.type(1) - (x < 0),
     }.items()
 }  # fmt: skip
 
