@@ -50,7 +50,8 @@ def choose(environ: MutableMapping[str, str]) -> Mode:
     """Choose the mode from the environment and the machine.
 
     COURSE_MODE=cpu or gpu decides; then TRITON_INTERPRET=1, which means CPU mode; then whether a
-    GPU answers. COURSE_CHILD, set by `course.isolate` alone, tells a child process what it is for.
+    GPU answers. COURSE_CHILD, set by `course.isolate`, tells a child process what it is for; a page
+    of the site sets it to "page".
     """
     child = environ.get("COURSE_CHILD")
     if child == "page":

@@ -6,8 +6,10 @@ them, and nothing else; python page_world.py OUT.json: with PyTorch and libtrito
 
 import ast
 import json
+import os
 import re
 import sys
+import sysconfig
 from pathlib import Path
 from types import CodeType
 
@@ -20,6 +22,13 @@ if ROOM is None:
 
 ran: set[CodeType] = set()
 if ROOM:
+    import numpy  # noqa: F401  which asks what machine this is
+
+    sysconfig.get_config_vars()
+    # What a browser's Python lacks.
+    sys.platform = "emscripten"
+    del os.geteuid
+    sys.modules |= dict.fromkeys(("fcntl", "grp", "pwd", "resource", "termios"))
     sys.setprofile(lambda frame, event, _: ran.add(frame.f_code) if event == "call" else None)
 
 import in_page  # noqa: E402
