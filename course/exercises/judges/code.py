@@ -231,9 +231,8 @@ def _in_child(
     **kwargs: P.kwargs,
 ) -> Ended[Tried]:
     # What the answer does in both children, it may do only once: each has half of the memory.
-    limited = function.within(
-        kind=kind, timeout_s=exercise.timeout_s, memory_bytes=child_memory_bytes() // 2
-    )
+    half = None if MODE.in_page else child_memory_bytes() // 2
+    limited = function.within(kind=kind, timeout_s=exercise.timeout_s, memory_bytes=half)
     try:
         return limited.ended(*args, **kwargs)
     except CourseError as error:  # it has taken its worker with it
