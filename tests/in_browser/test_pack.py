@@ -45,7 +45,7 @@ def test_a_runtime_file_of_another_hash_is_refused(own_runtime, tmp_path):
 
 def test_without_the_pinned_triton_the_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(pack.RUNTIME, "triton", "0.0.0")
-    with pytest.raises(pack.NoTritonError, match="triton 0.0.0 is not installed.*make setup"):
+    with pytest.raises(pack.NoTritonError, match=r"triton 0\.0\.0 is not installed.*make setup"):
         pack.packed()
 
 

@@ -77,6 +77,7 @@ def with_runtime(folder):
     digest = base64.b64encode(hashlib.sha256(wheel.read_bytes()).digest()).decode()
     runtime = {
         "base": "pyodide/",
+        "packages": "pyodide/",
         "numpy": wheel.name,
         "files": pinned | {wheel.name: f"sha256-{digest}"},
     }
@@ -175,7 +176,7 @@ def test_a_loop_without_end_is_stopped_and_full_memory_ends_no_page(with_runtime
 
 def test_a_lost_line_can_be_tried_again(folder, visit):
     (folder / "_static" / "in_browser" / "runtime.json").write_text(
-        json.dumps({"base": "nowhere/", "numpy": "numpy.whl", "files": {}})
+        json.dumps({"base": "nowhere/", "packages": "nowhere/", "numpy": "numpy.whl", "files": {}})
     )
     page, _ = visit()
     for _ in range(2):
@@ -189,7 +190,7 @@ def test_a_file_of_another_hash_is_refused(folder, visit):
     (static / "other").mkdir(exist_ok=True)
     (static / "other" / "pyodide.mjs").write_text("postMessage({stage: 'other code ran'})")
     pinned = {"pyodide.mjs": pack.RUNTIME["files"]["pyodide.mjs"]}
-    runtime = {"base": "other/", "numpy": "pyodide.mjs", "files": pinned}
+    runtime = {"base": "other/", "packages": "other/", "numpy": "pyodide.mjs", "files": pinned}
     (static / "runtime.json").write_text(json.dumps(runtime))
     page, _ = visit()
     press(page, 5)

@@ -116,9 +116,9 @@ def write(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / "page.zip", packed())
     write_whole(folder / "worker.js", (OWN / "worker.js").read_text(encoding="utf-8"))
-    runtime = {key: RUNTIME[key] for key in ("base", "numpy", "files")}
+    runtime = {key: RUNTIME[key] for key in ("base", "packages", "numpy", "files")}
     if own := os.environ.get("SITE_RUNTIME"):
-        runtime["base"] = "pyodide/"
+        runtime["base"] = runtime["packages"] = "pyodide/"
         (folder / "pyodide").mkdir(exist_ok=True)
         for name, pinned in RUNTIME["files"].items():
             content = Path(own, name).read_bytes()

@@ -1,13 +1,13 @@
 // Runs Python in a thread of its own, so that the page stays alive and a loop without end can be ended.
 // @ts-check
 
-/** @typedef {{base: string, numpy: string, files: Record<string, string>}} Runtime */
+/** @typedef {{base: string, packages: string, numpy: string, files: Record<string, string>}} Runtime */
 /** @typedef {{text: string, html: string, error: string}} Shown */
 
 const here = new URL(".", import.meta.url);
 const plainFetch = self.fetch.bind(self);
 /** @type {Runtime} */
-let runtime = { base: "", numpy: "", files: {} };
+let runtime = { base: "", packages: "", numpy: "", files: {} };
 let base = here;
 
 /** @param {Promise<Response>} asked */
@@ -42,7 +42,8 @@ async function imported(name) {
 async function started() {
   runtime = await (await whole(plainFetch(new URL("runtime.json", here)))).json();
   base = new URL(runtime.base, here);
-  const archives = Promise.all([bytesOf(runtime.numpy), bytesOf("page.zip", here)]);
+  const packages = new URL(runtime.packages, here);
+  const archives = Promise.all([bytesOf(runtime.numpy, packages), bytesOf("page.zip", here)]);
   archives.catch(() => {}); // it is awaited below
   const [{ loadPyodide }] = await Promise.all([imported("pyodide.mjs"), imported("pyodide.asm.js")]);
   const python = await loadPyodide({ indexURL: base.href });
