@@ -1,6 +1,7 @@
 """Calls of what Triton's interpreter asks of libtriton, on drawn inputs; run in both worlds."""
 
 import numpy as np
+import torch
 from triton._C.libtriton import getenv, getenv_bool, interpreter, ir, native_specialize_impl
 
 TYPES = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?")
@@ -34,6 +35,10 @@ def calls():
         for specialize in (True, False):
             asked = native_specialize_impl(Backend, value, False, specialize, True)
             found[f"type of {value} {specialize}"] = [*map(str, asked)]
+            whole = torch.zeros(32, dtype=torch.float16)
+            for of, tensor in (("whole", whole), ("part", whole[1:])):
+                asked = native_specialize_impl(Backend, tensor, False, specialize, True)
+                found[f"type of the {of} {value} {specialize}"] = [*map(str, asked)]
     found["environment"] = [
         getenv("NOT_THERE"),
         getenv("NOT_THERE", "x"),
@@ -47,11 +52,11 @@ class Backend:
 
     @staticmethod
     def get_int_specialization(value, **_):
-        return "D" if value % 16 == 0 else None
+        return "D" if value % 16 == 0 else ""
 
     @staticmethod
     def get_tensor_specialization(value, **_):
-        return "D" if value.data_ptr() % 16 == 0 else None
+        return "D" if value.data_ptr() % 16 == 0 else ""
 
 
 def memory(rng, kind, shape):

@@ -36,15 +36,19 @@ def native_specialize_impl(
         if arg == 1 and specialize:
             return "constexpr", 1
         name = "i32" if -(2**31) <= arg < 2**31 else "i64" if arg < 2**63 else "u64"
-        return name, "D" if specialize and align and arg % 16 == 0 else None
+        return name, _divisible(arg, align) if specialize else None
     if isinstance(arg, (float, np.floating)):
         return "fp32", None
     if hasattr(arg, "data_ptr"):
         from triton._utils import canonicalize_dtype
 
-        key = "D" if specialize and align and arg.data_ptr() % 16 == 0 else None
+        key = _divisible(arg.data_ptr(), align) if specialize else None
         return ("*k" if is_const else "*") + canonicalize_dtype(arg.dtype), key
     raise TypeError(f"failed to specialize argument of type: {type(arg).__name__}")
+
+
+def _divisible(number: int, align: bool) -> str:
+    return "D" if align and number % 16 == 0 else ""
 
 
 def make_tensordesc_args(*_: Any) -> Any:

@@ -350,7 +350,6 @@ _module(
 )  # fmt: skip
 _module("utils._pytree", tree_map_only=_dispatch.tree_map_only)
 _module("utils.weak", WeakTensorKeyDictionary=_dispatch.WeakTensorKeyDictionary)
-_module("library", wrap_triton=lambda kernel: kernel)
 for _name, _overload in (
     ("empty_strided", "default"),
     ("new_empty", "default"),
