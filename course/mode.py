@@ -35,6 +35,8 @@ class Mode:
     compiles."""
     by_triton: bool = False
     """Whether Triton's own variable, TRITON_INTERPRET, asks for it."""
+    in_page: bool = False
+    """Whether this is a page of the site, in a browser: one process, and no compiler."""
 
     @property
     def gpu(self) -> bool:
@@ -48,9 +50,12 @@ def choose(environ: MutableMapping[str, str]) -> Mode:
     """Choose the mode from the environment and the machine.
 
     COURSE_MODE=cpu or gpu decides; then TRITON_INTERPRET=1, which means CPU mode; then whether a
-    GPU answers. COURSE_CHILD, set by `course.isolate` alone, tells a child process what it is for.
+    GPU answers. COURSE_CHILD, set by `course.isolate`, tells a child process what it is for; a page
+    of the site sets it to "page".
     """
     child = environ.get("COURSE_CHILD")
+    if child == "page":
+        return Mode("CPU", "this page interprets kernels", "cpu", interpreting=True, in_page=True)
     if child == "compile":
         return Mode("CPU", "this process compiles and runs nothing", "cpu", interpreting=False)
     if child == "interpret":

@@ -33,7 +33,7 @@
 # Click into the cell below and press Shift+Enter. It loads what this notebook uses, and prints in
 # which *mode* this session runs. Both modes are fine, and a later section explains them.
 
-# %%
+# %% tags=["runs-here"]
 from course import DEVICE, MODE, apart, check, draw, gpu_facts, gpu_limits, hint, observed, recorded
 import torch
 import triton
@@ -52,7 +52,7 @@ print(MODE)
 # lies at a pointer, and `tl.store` writes there.
 
 
-# %%
+# %% tags=["runs-here"]
 @triton.jit
 def double_kernel(x_ptr, out_ptr):
     i = tl.program_id(axis=0)
@@ -66,7 +66,7 @@ def double_kernel(x_ptr, out_ptr):
 # uses them for the grid.) You pass tensors, and the kernel receives a pointer to the first
 # element of each. So `x_ptr + i` points to element `i`: pointers count in elements, not in bytes.
 
-# %% tags=["nbval-check-output"]
+# %% tags=["nbval-check-output", "runs-here"]
 x = torch.arange(8.0, device=DEVICE)
 out = torch.empty_like(x)
 double_kernel[(8,)](x, out)
@@ -117,7 +117,7 @@ draw.speeds(recorded("swiglu"), curves)
 # element.
 
 
-# %%
+# %% tags=["runs-here"]
 # exercise first-kernel
 @triton.jit
 def subtract_kernel(x_ptr, y_ptr, out_ptr):
@@ -129,7 +129,7 @@ def subtract_kernel(x_ptr, y_ptr, out_ptr):
     # to here
 
 
-# %%
+# %% tags=["runs-here"]
 check("first-kernel", subtract_kernel)
 
 # %% [markdown]
@@ -253,7 +253,7 @@ draw.programs(6, block_size=4)
 # interpreter, also in GPU mode. **Predict** the two lines that the kernel prints.
 
 
-# %% tags=["nbval-check-output"]
+# %% tags=["nbval-check-output", "runs-here"]
 @triton.jit
 def triple_kernel(x_ptr, out_ptr, n):
     offsets = tl.program_id(axis=0) * 4 + tl.arange(0, 4)
@@ -297,14 +297,14 @@ draw.hierarchy(block_size=1024, num_warps=4)
 # - **c** Triton compares every offset with the length of the tensor.
 # - **d** Program 2 has only two lanes.
 
-# %%
+# %% tags=["runs-here"]
 # exercise last-program
 answer = None
 # about 1 line from here
 answer = "b"
 # to here
 
-# %%
+# %% tags=["runs-here"]
 check("last-program", answer)
 
 # %% [markdown]
@@ -332,7 +332,7 @@ check("last-program", answer)
 # lanes are below 2. What will it do?
 
 
-# %%
+# %% tags=["runs-here"]
 @triton.jit
 def if_kernel(out_ptr, n):
     offsets = tl.arange(0, 4)
@@ -371,7 +371,7 @@ apart(store_where_below_two, interpret=True)
 # `out = 2 * x`.
 
 
-# %%
+# %% tags=["runs-here"]
 # exercise if-becomes-mask
 @triton.jit
 def double_below_kernel(x_ptr, out_ptr, n):
@@ -383,7 +383,7 @@ def double_below_kernel(x_ptr, out_ptr, n):
     # to here
 
 
-# %%
+# %% tags=["runs-here"]
 check("if-becomes-mask", double_below_kernel)
 
 # %% [markdown]

@@ -46,7 +46,7 @@
 #
 # </details>
 
-# %%
+# %% tags=["runs-here"]
 from course import DEVICE, check, draw, hint, replay, vectors, verify
 import torch
 import triton
@@ -73,7 +73,7 @@ draw.programs(10, block_size=4)
 # and is filled with -1 before. What does it hold afterwards, with `n_elements` = 10?
 
 
-# %%
+# %% tags=["runs-here"]
 @triton.jit
 def who_kernel(out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
     pid = tl.program_id(axis=0)
@@ -82,7 +82,7 @@ def who_kernel(out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
     tl.store(out_ptr + offsets, pid, mask=mask)
 
 
-# %% tags=["nbval-check-output"]
+# %% tags=["nbval-check-output", "runs-here"]
 out = torch.full((12,), -1, dtype=torch.int32, device=DEVICE)
 who_kernel[(triton.cdiv(10, 4),)](out, 10, BLOCK_SIZE=4)
 print(out.tolist())
@@ -102,7 +102,7 @@ print(out.tolist())
 # launches `triton.cdiv(n_elements, BLOCK_SIZE)` programs. In PyTorch: `out.fill_(value)`.
 
 
-# %%
+# %% tags=["runs-here"]
 # exercise fill-a-vector
 @triton.jit
 def fill_kernel(out_ptr, value, n_elements, BLOCK_SIZE: tl.constexpr):
@@ -113,7 +113,7 @@ def fill_kernel(out_ptr, value, n_elements, BLOCK_SIZE: tl.constexpr):
     # to here
 
 
-# %%
+# %% tags=["runs-here"]
 check("fill-a-vector", fill_kernel)
 
 # %% [markdown]
@@ -142,7 +142,7 @@ check("fill-a-vector", fill_kernel)
 # lanes. Block sizes must be powers of two.
 
 
-# %%
+# %% tags=["runs-here"]
 @triton.jit
 def add_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
     pid = tl.program_id(axis=0)
@@ -166,7 +166,7 @@ def add_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
 # `BLOCK_SIZE`.
 
 
-# %%
+# %% tags=["runs-here"]
 def add(x, y):
     x, y = x.contiguous(), y.contiguous()
     out = torch.empty_like(x)
@@ -180,7 +180,7 @@ def add(x, y):
 # Triton's own first tutorial adds 98,432 numbers. That is 96 full blocks of 1,024 and one of 128,
 # so the mask has something to do. Here is the same test.
 
-# %% tags=["nbval-check-output"]
+# %% tags=["nbval-check-output", "runs-here"]
 torch.manual_seed(0)
 x = torch.rand(98432, device=DEVICE)
 y = torch.rand(98432, device=DEVICE)
@@ -196,7 +196,7 @@ print(f"The maximum difference between torch and triton is {difference}")
 #
 # **Predict:** 1,000 elements in blocks of 256. How many of the 256 lanes of program 3 are masked?
 
-# %%
+# %% tags=["runs-here"]
 x, y = torch.rand(1000, device=DEVICE), torch.rand(1000, device=DEVICE)
 out = torch.empty_like(x)
 replay(add_kernel, (4,), x, y, out, 1000, program=3, BLOCK_SIZE=256)
@@ -217,7 +217,7 @@ replay(add_kernel, (4,), x, y, out, 1000, program=3, BLOCK_SIZE=256)
 # `a * x + b`.
 
 
-# %%
+# %% tags=["runs-here"]
 # exercise scale-and-shift
 @triton.jit
 def affine_kernel(x_ptr, out_ptr, a, b, n_elements, BLOCK_SIZE: tl.constexpr):
@@ -239,7 +239,7 @@ def affine(x, a, b):
     return out
 
 
-# %%
+# %% tags=["runs-here"]
 check("scale-and-shift", affine)
 
 # %% [markdown]
@@ -272,7 +272,7 @@ check("scale-and-shift", affine)
 # `triton.cdiv(n_elements, BLOCK_SIZE)` programs. In PyTorch: `x.flip(0)`.
 
 
-# %%
+# %% tags=["runs-here"]
 # exercise reversed-vector
 @triton.jit
 def reverse_kernel(x_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
@@ -284,7 +284,7 @@ def reverse_kernel(x_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
     # to here
 
 
-# %%
+# %% tags=["runs-here"]
 check("reversed-vector", reverse_kernel)
 
 # %% [markdown]
@@ -317,7 +317,7 @@ check("reversed-vector", reverse_kernel)
 # launcher, and neither copy nor reverse anything with PyTorch. In PyTorch: `x.flip(0)[::2]`.
 
 
-# %%
+# %% tags=["runs-here"]
 # exercise every-other-backwards
 @triton.jit
 def back_by_two_kernel(x_ptr, out_ptr, n_elements, n_out, BLOCK_SIZE: tl.constexpr):
@@ -340,7 +340,7 @@ def back_by_two(x):
     return out
 
 
-# %%
+# %% tags=["runs-here"]
 check("every-other-backwards", back_by_two)
 
 # %% [markdown]
@@ -369,7 +369,7 @@ check("every-other-backwards", back_by_two)
 # their elements, tensors whose address is not a multiple of 16, NaN and infinity. It compares each
 # result with PyTorch's in float64.
 
-# %%
+# %% tags=["runs-here"]
 result = verify(add, torch.add, cases=vectors(2))
 print(result)
 assert result.right
@@ -395,7 +395,7 @@ assert result.right
 # **Predict:** does `torch.allclose` notice? And how many of the 24 are still -1?
 
 
-# %%
+# %% tags=["runs-here"]
 @triton.jit
 def unmasked_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
     offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
@@ -405,7 +405,7 @@ def unmasked_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr)
     tl.store(out_ptr + offsets, x + y)  # no mask
 
 
-# %%
+# %% tags=["runs-here"]
 memory = torch.full((1024,), -1.0, device=DEVICE)
 x, y, out = torch.rand(1000, device=DEVICE), torch.rand(1000, device=DEVICE), memory[:1000]
 unmasked_kernel[(1,)](x, y, out, 1000, BLOCK_SIZE=1024)
@@ -421,7 +421,7 @@ print("still -1 behind it:", (memory[1000:] == -1).sum().item(), "of 24")
 # Here is what `verify` says about it.
 
 
-# %%
+# %% tags=["runs-here"]
 def unmasked_add(x, y):
     x, y = x.contiguous(), y.contiguous()
     out = torch.empty_like(x)

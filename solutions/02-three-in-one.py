@@ -21,7 +21,7 @@
 # | Beginning and end | 7 |
 # | **Together, an estimate** | 75 |
 
-# %%
+# %% tags=["runs-here"]
 from course import DEVICE, MODE, bench, check, cost, draw, gpu_facts, hint, recorded, vectors
 from course import verify
 import torch
@@ -32,7 +32,7 @@ import triton.language as tl
 # These are from earlier notebooks, and the cells below use them. Run them, and go on.
 
 
-# %%
+# %% tags=["runs-here"]
 @triton.jit
 def add_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
     pid = tl.program_id(axis=0)
@@ -43,7 +43,7 @@ def add_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
     tl.store(out_ptr + offsets, x + y, mask=mask)
 
 
-# %%
+# %% tags=["runs-here"]
 def add(x, y):
     x, y = x.contiguous(), y.contiguous()
     out = torch.empty_like(x)
@@ -169,14 +169,14 @@ for name in ("add", "torch.add", "first call, empty cache", "first call, kernel 
 # Exercise {scale-and-shift} computed `a * x + b`. For a bfloat16 vector `x` of 2^26 elements, how
 # many megabytes does that move at least? (1 MB is 10^6 bytes. A bfloat16 has 2 bytes.)
 
-# %%
+# %% tags=["runs-here"]
 # exercise count-bytes
 megabytes = None
 # about 1 line from here
 megabytes = (2 + 2) * 2**26 / 1e6
 # to here
 
-# %%
+# %% tags=["runs-here"]
 check("count-bytes", megabytes)
 
 # %% [markdown]
@@ -200,14 +200,14 @@ check("count-bytes", megabytes)
 # One kernel adds three float32 vectors of 2^24 elements: `w + x + y`. The copy roof of the GPU is
 # 4.25 TB/s. How many microseconds are there to aim for?
 
-# %%
+# %% tags=["runs-here"]
 # exercise least-time
 microseconds = None
 # about 1 line from here
 microseconds = 4 * 4 * 2**24 / 4.25e12 * 1e6
 # to here
 
-# %%
+# %% tags=["runs-here"]
 check("least-time", microseconds)
 
 # %% [markdown]
@@ -236,14 +236,14 @@ check("least-time", microseconds)
 # - **c** The GPU takes some microseconds to start and end any kernel, however little it does.
 # - **d** The kernel is compiled again in each call.
 
-# %%
+# %% tags=["runs-here"]
 # exercise what-takes-time
 answer = None
 # about 1 line from here
 answer = "c"
 # to here
 
-# %%
+# %% tags=["runs-here"]
 check("what-takes-time", answer)
 
 # %% [markdown]
@@ -267,7 +267,7 @@ check("what-takes-time", answer)
 # store converts back to the type of the output.
 
 
-# %%
+# %% tags=["runs-here"]
 @triton.jit
 def own_offsets(n_elements, BLOCK_SIZE: tl.constexpr):
     offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
@@ -281,7 +281,7 @@ def silu_kernel(x_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
     tl.store(out_ptr + offsets, x * tl.sigmoid(x), mask=mask)
 
 
-# %% tags=["nbval-check-output"]
+# %% tags=["nbval-check-output", "runs-here"]
 x = torch.tensor([-2.0, -1.0, 0.0, 1.0, 2.0, 3.0], dtype=torch.float16, device=DEVICE)
 out = torch.empty_like(x)
 silu_kernel[(2,)](x, out, 6, BLOCK_SIZE=4)
@@ -327,7 +327,7 @@ for name, moved in (("three kernels", 8), ("one kernel", 3)):
 # three kernels.
 
 
-# %%
+# %% tags=["runs-here"]
 # exercise gate-in-one-pass
 @triton.jit
 def swiglu_kernel(gate_ptr, up_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
@@ -351,7 +351,7 @@ def swiglu(gate, up):
     return gate * torch.sigmoid(gate) * up if out is None else out
 
 
-# %%
+# %% tags=["runs-here"]
 check("gate-in-one-pass", swiglu)
 
 # %% [markdown]
@@ -386,7 +386,7 @@ check("gate-in-one-pass", swiglu)
 # the reference the three kernels are fine, since `verify` computes a reference in float64.
 
 
-# %%
+# %% tags=["runs-here"]
 def three_kernels(gate, up):
     return gate * torch.sigmoid(gate) * up
 

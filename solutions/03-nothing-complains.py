@@ -22,7 +22,7 @@
 # | Beginning and end | 10 |
 # | **Together, an estimate** | 63 |
 
-# %%
+# %% tags=["runs-here"]
 from course import DEVICE, apart, check, draw, gpu_limits, hint, observed
 import torch
 import triton
@@ -32,7 +32,7 @@ import triton.language as tl
 # These are from earlier notebooks, and the cells below use them. Run them, and go on.
 
 
-# %%
+# %% tags=["runs-here"]
 @triton.jit
 def who_kernel(out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
     pid = tl.program_id(axis=0)
@@ -59,7 +59,7 @@ def who_kernel(out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
 # **Predict:** what does it say is the largest of -3, -1 and -2?
 
 
-# %%
+# %% tags=["runs-here"]
 @triton.jit
 def largest_kernel(x_ptr, out_ptr, n):
     offsets = tl.arange(0, 4)
@@ -67,7 +67,7 @@ def largest_kernel(x_ptr, out_ptr, n):
     tl.store(out_ptr, tl.max(x, axis=0))
 
 
-# %%
+# %% tags=["runs-here"]
 x = torch.tensor([-3.0, -1.0, -2.0], device=DEVICE)
 out = torch.empty(1, device=DEVICE)
 largest_kernel[(1,)](x, out, 3)
@@ -81,7 +81,7 @@ print(out.item())
 # Say what you want there with `other`. For a maximum it is minus infinity, which never wins.
 
 
-# %% tags=["nbval-check-output"]
+# %% tags=["nbval-check-output", "runs-here"]
 @triton.jit
 def largest_kernel(x_ptr, out_ptr, n):
     offsets = tl.arange(0, 4)
@@ -105,7 +105,7 @@ print(out.item())
 # Write a better load, so that the lanes past the end can never win.
 
 
-# %%
+# %% tags=["runs-here"]
 # exercise mend-the-maximum
 @triton.jit
 def block_max_kernel(x_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
@@ -118,7 +118,7 @@ def block_max_kernel(x_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
     tl.store(out_ptr + pid, tl.max(x, axis=0))
 
 
-# %%
+# %% tags=["runs-here"]
 check("mend-the-maximum", block_max_kernel)
 
 # %% [markdown]
@@ -146,7 +146,7 @@ check("mend-the-maximum", block_max_kernel)
 # queue of programs in notebook {your-first-kernel}, where many run at the same time: could a GPU come to something else?
 
 
-# %%
+# %% tags=["runs-here"]
 @triton.jit
 def total_kernel(x_ptr, total_ptr):
     offsets = tl.program_id(axis=0) * 1024 + tl.arange(0, 1024)
@@ -154,7 +154,7 @@ def total_kernel(x_ptr, total_ptr):
     tl.store(total_ptr, tl.load(total_ptr) + part)
 
 
-# %%
+# %% tags=["runs-here"]
 ones = torch.ones(1024 * 1024, device=DEVICE)
 total = torch.zeros(1, device=DEVICE)
 total_kernel[(1024,)](ones, total)
@@ -195,7 +195,7 @@ draw.race()
 # GPU as well. The total is a float32, and it is 0 when the launch begins.
 
 
-# %%
+# %% tags=["runs-here"]
 # exercise mend-the-total
 @triton.jit
 def count_kernel(x_ptr, total_ptr, limit, n, BLOCK_SIZE: tl.constexpr):
@@ -207,7 +207,7 @@ def count_kernel(x_ptr, total_ptr, limit, n, BLOCK_SIZE: tl.constexpr):
     # to here
 
 
-# %%
+# %% tags=["runs-here"]
 check("mend-the-total", count_kernel)
 
 # %% [markdown]
@@ -232,7 +232,7 @@ check("mend-the-total", count_kernel)
 # does not belong to `x`, and it writes one that does not belong to `out`. Write a better mask.
 
 
-# %%
+# %% tags=["runs-here"]
 # exercise mend-the-end
 @triton.jit
 def difference_kernel(x_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
@@ -246,7 +246,7 @@ def difference_kernel(x_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
     tl.store(out_ptr + offsets, neighbor - x, mask=mask)
 
 
-# %%
+# %% tags=["runs-here"]
 check("mend-the-end", difference_kernel)
 
 # %% [markdown]
@@ -266,7 +266,7 @@ check("mend-the-end", difference_kernel)
 # kernel was given. The next cell runs apart, so that your session survives in both modes.
 
 
-# %%
+# %% tags=["runs-here"]
 @triton.jit
 def far_kernel(x_ptr, distance):
     tl.store(x_ptr, tl.load(x_ptr + distance))
@@ -300,7 +300,7 @@ apart(read_far_away)
 #
 # **Predict:** one program, a block of 1,024. How many elements does it write?
 
-# %% tags=["nbval-check-output"]
+# %% tags=["nbval-check-output", "runs-here"]
 out = torch.full((2048,), -1, dtype=torch.int32, device=DEVICE)
 who_kernel[(1,)](out, 2048, BLOCK_SIZE=1024)
 print((out == 0).sum().item())
@@ -319,7 +319,7 @@ print((out == 0).sum().item())
 # starts in the interpreter, which runs one program after another.
 
 
-# %%
+# %% tags=["runs-here"]
 @triton.jit
 def order_kernel(counter_ptr, order_ptr):
     ticket = tl.atomic_add(counter_ptr, 1)
@@ -348,7 +348,7 @@ print(observed().order)
 # lanes happen to hold 0?
 
 
-# %%
+# %% tags=["runs-here"]
 @triton.jit
 def sum_exp_kernel(x_ptr, out_ptr, n_elements, SAY_OTHER: tl.constexpr):
     offsets = tl.arange(0, 8)
@@ -359,7 +359,7 @@ def sum_exp_kernel(x_ptr, out_ptr, n_elements, SAY_OTHER: tl.constexpr):
     tl.store(out_ptr, tl.sum(tl.exp(x), axis=0))
 
 
-# %%
+# %% tags=["runs-here"]
 x, out = torch.zeros(5, device=DEVICE), torch.empty(1, device=DEVICE)
 for say_other in (True, False):
     sum_exp_kernel[(1,)](x, out, 5, SAY_OTHER=say_other)
@@ -383,7 +383,7 @@ for say_other in (True, False):
 # expression, and `c` continues.
 
 
-# %%
+# %% tags=["runs-here"]
 @triton.jit
 def half_kernel(x_ptr):
     offsets = tl.arange(0, 4)

@@ -42,7 +42,7 @@
 #
 # </details>
 
-# %%
+# %% tags=["runs-here"]
 from course import DEVICE, check, draw, hint, matrices, replay, verify
 import torch
 import triton
@@ -98,7 +98,7 @@ draw.broadcast([0, 1, 2, 3], [0, 1, 2, 3], stride=6)
 # </details>
 
 
-# %%
+# %% tags=["runs-here"]
 @triton.jit
 def who_kernel(out_ptr, n_rows, n_cols, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)  # [BLOCK_M]
@@ -109,7 +109,7 @@ def who_kernel(out_ptr, n_rows, n_cols, BLOCK_M: tl.constexpr, BLOCK_N: tl.const
     tl.store(out_ptr + offsets, who, mask=mask)
 
 
-# %% tags=["nbval-check-output"]
+# %% tags=["nbval-check-output", "runs-here"]
 out = torch.zeros(5, 6, dtype=torch.int32, device=DEVICE)
 who_kernel[(2, 2)](out, 5, 6, BLOCK_M=4, BLOCK_N=4)
 print(out.cpu().numpy())
@@ -135,7 +135,7 @@ print(out.cpu().numpy())
 # </details>
 
 
-# %%
+# %% tags=["runs-here"]
 @triton.jit
 def rows_only_kernel(out_ptr, n_rows, n_cols, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
@@ -145,7 +145,7 @@ def rows_only_kernel(out_ptr, n_rows, n_cols, BLOCK_M: tl.constexpr, BLOCK_N: tl
     tl.store(out_ptr + offsets, who, mask=rows[:, None] < n_rows)
 
 
-# %%
+# %% tags=["runs-here"]
 memory = torch.zeros(8, 6, dtype=torch.int32, device=DEVICE)  # room for what lands outside
 rows_only_kernel[(2, 2)](memory, 5, 6, BLOCK_M=4, BLOCK_N=4)
 print(memory.cpu().numpy())
@@ -160,7 +160,7 @@ print(memory.cpu().numpy())
 # program that wrote a given element last, here element [1, 0]. There is a red mark on each element
 # that several programs wrote.
 
-# %%
+# %% tags=["runs-here"]
 replay(rows_only_kernel, (2, 2), memory, 5, 6, element=("out_ptr", (1, 0)), BLOCK_M=4, BLOCK_N=4)
 
 # %% [markdown]
@@ -171,7 +171,7 @@ replay(rows_only_kernel, (2, 2), memory, 5, 6, element=("out_ptr", (1, 0)), BLOC
 # `(cdiv(m, BLOCK_M), cdiv(n, BLOCK_N))` programs. In PyTorch: `x[:, None] + y[None, :]`.
 
 
-# %%
+# %% tags=["runs-here"]
 # exercise every-pair
 @triton.jit
 def outer_sum_kernel(x_ptr, y_ptr, out_ptr, m, n, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
@@ -185,7 +185,7 @@ def outer_sum_kernel(x_ptr, y_ptr, out_ptr, m, n, BLOCK_M: tl.constexpr, BLOCK_N
     # to here
 
 
-# %%
+# %% tags=["runs-here"]
 check("every-pair", outer_sum_kernel)
 
 # %% [markdown]
@@ -232,7 +232,7 @@ check("every-pair", outer_sum_kernel)
 #
 # </details>
 
-# %% tags=["nbval-check-output"]
+# %% tags=["nbval-check-output", "runs-here"]
 x = torch.arange(24.0, device=DEVICE).reshape(4, 6)
 print("x        ", tuple(x.shape), x.stride())
 print("x[:, :3] ", tuple(x[:, :3].shape), x[:, :3].stride())
@@ -248,7 +248,7 @@ print("x.T      ", tuple(x.T.shape), x.T.stride())
 # constant in the compiled kernel, as notebook {which-block-size} shows.
 
 
-# %%
+# %% tags=["runs-here"]
 @triton.jit
 def copy_kernel(
     x_ptr, out_ptr, n_rows, n_cols, stride_xm, stride_xn, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
@@ -270,7 +270,7 @@ def copy(x):
 # %% [markdown]
 # `verify` tries the launcher on matrices of many shapes: contiguous, sliced and transposed ones.
 
-# %%
+# %% tags=["runs-here"]
 result = verify(copy, torch.clone, cases=matrices())
 print(result)
 assert result.right
@@ -292,7 +292,7 @@ assert result.right
 # </details>
 
 
-# %%
+# %% tags=["runs-here"]
 def copy_by_columns(x):
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     copy_kernel[(1, 1)](x, out, *x.shape, x.shape[1], 1, BLOCK_M=32, BLOCK_N=32)
@@ -317,7 +317,7 @@ print(copy_by_columns(x[:, :3]).cpu().numpy())
 # is read once, where it lies. In PyTorch: `x / 2`.
 
 
-# %%
+# %% tags=["runs-here"]
 # exercise any-view
 @triton.jit
 def half_kernel(
@@ -341,7 +341,7 @@ def half(x):
     return out
 
 
-# %%
+# %% tags=["runs-here"]
 check("any-view", half)
 
 # %% [markdown]

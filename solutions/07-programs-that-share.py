@@ -19,7 +19,7 @@
 # | Beginning and end | 4 |
 # | **Together, an estimate** | 69 |
 
-# %%
+# %% tags=["runs-here"]
 from course import DEVICE, MODE, bench, check, draw, hint, matrices, recorded, verify
 import torch
 import triton
@@ -46,7 +46,7 @@ import triton.language as tl
 #
 # </details>
 
-# %% tags=["nbval-check-output"]
+# %% tags=["nbval-check-output", "runs-here"]
 elements = 65536 * 4096
 two_kernels = 4 * 4 * elements  # read x, write the sum; read the sum, write the result
 one_kernel = 2 * 4 * elements  # read x, write the result
@@ -100,7 +100,7 @@ for each in (speeds, halves):
 # `torch.nn.functional.gelu(x + bias)`.
 
 
-# %%
+# %% tags=["runs-here"]
 # exercise bias-and-gelu
 @triton.jit
 def bias_gelu_kernel(
@@ -127,7 +127,7 @@ def bias_gelu(x, bias):
     return out
 
 
-# %%
+# %% tags=["runs-here"]
 check("bias-and-gelu", bias_gelu)
 
 # %% [markdown]
@@ -160,7 +160,7 @@ check("bias-and-gelu", bias_gelu)
 # nothing was written.)
 
 
-# %%
+# %% tags=["runs-here"]
 def mine(x, bias):
     return bias_gelu(x.contiguous(), bias)
 
@@ -193,7 +193,7 @@ draw.speeds(speeds)
 # row 0 there is nothing, which counts as 0.) To save memory, it stores the result over the input.
 
 
-# %%
+# %% tags=["runs-here"]
 @triton.jit
 def smooth_in_place_kernel(x_ptr, n_rows, n_cols, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
@@ -221,7 +221,7 @@ def smooth_in_place_kernel(x_ptr, n_rows, n_cols, BLOCK_M: tl.constexpr, BLOCK_N
 #
 # </details>
 
-# %%
+# %% tags=["runs-here"]
 x = torch.arange(8.0, device=DEVICE)[:, None].repeat(1, 4)  # row r holds r
 smooth_in_place_kernel[(2, 1)](x, 8, 4, BLOCK_M=4, BLOCK_N=4)
 print(x[:, 0].tolist())
@@ -238,7 +238,7 @@ print(x[:, 0].tolist())
 # right.
 
 
-# %%
+# %% tags=["runs-here"]
 def smooth_in_place(x):
     out = x.clone(memory_format=torch.contiguous_format)
     grid = (triton.cdiv(x.shape[0], 16), triton.cdiv(x.shape[1], 32))
@@ -266,7 +266,7 @@ print(verify(smooth_in_place, smooth_by_torch, cases=matrices(dtypes=(torch.floa
 # Then write a kernel and a launcher `smooth(x)` that cannot race, for a contiguous float32
 # matrix. `x` stays as it is.
 
-# %%
+# %% tags=["runs-here"]
 # exercise find-the-race
 cause = None
 # about 1 line from here
@@ -298,7 +298,7 @@ def smooth(x):
 
 answer = cause, smooth
 
-# %%
+# %% tags=["runs-here"]
 check("find-the-race", answer)
 
 # %% [markdown]

@@ -21,7 +21,7 @@
 # | Beginning and end | 4 |
 # | **Together, an estimate** | 74 |
 
-# %%
+# %% tags=["runs-here"]
 from course import DEVICE, check, cost, hint, lower, matrices, verify
 import torch
 import triton
@@ -46,7 +46,7 @@ import triton.language as tl
 #
 # </details>
 
-# %% tags=["nbval-check-output"]
+# %% tags=["nbval-check-output", "runs-here"]
 x = torch.tensor([1000.0, 1001.0])
 print("plain:", (torch.exp(x) / torch.exp(x).sum()).tolist())
 shifted = torch.exp(x - x.max())
@@ -74,7 +74,7 @@ print("safe: ", [round(share, 4) for share in (shifted / shifted.sum()).tolist()
 # </details>
 
 
-# %% tags=["nbval-check-output"]
+# %% tags=["nbval-check-output", "runs-here"]
 def softmax_in_steps(x):
     largest = x.max(dim=1, keepdim=True).values
     shifted = x - largest
@@ -118,7 +118,7 @@ print(torch.allclose(softmax_in_steps(x), torch.softmax(x, dim=1)))
 # </details>
 
 
-# %%
+# %% tags=["runs-here"]
 @triton.jit
 def max_kernel(x_ptr, out_ptr, n, OTHER: tl.constexpr, BLOCK: tl.constexpr):
     cols = tl.arange(0, BLOCK)
@@ -126,7 +126,7 @@ def max_kernel(x_ptr, out_ptr, n, OTHER: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(out_ptr, tl.max(x, axis=0))
 
 
-# %% tags=["nbval-check-output"]
+# %% tags=["nbval-check-output", "runs-here"]
 x, out = -torch.arange(1.0, 6.0, device=DEVICE), torch.empty(1, device=DEVICE)
 for other in (0.0, -3.0, float("-inf")):
     max_kernel[(1,)](x, out, 5, OTHER=other, BLOCK=8)
@@ -140,7 +140,7 @@ for other in (0.0, -3.0, float("-inf")):
 # power of two that is not below `n_cols`. In PyTorch: `x.sum(dim=1)`.
 
 
-# %%
+# %% tags=["runs-here"]
 # exercise row-sums
 @triton.jit
 def row_sum_kernel(x_ptr, out_ptr, n_cols, stride_xm, BLOCK_N: tl.constexpr):
@@ -152,7 +152,7 @@ def row_sum_kernel(x_ptr, out_ptr, n_cols, stride_xm, BLOCK_N: tl.constexpr):
     # to here
 
 
-# %%
+# %% tags=["runs-here"]
 check("row-sums", row_sum_kernel)
 
 # %% [markdown]
@@ -177,7 +177,7 @@ check("row-sums", row_sum_kernel)
 # that float32 has, about -3.4e38. In PyTorch: `x.max(dim=1).values`.
 
 
-# %%
+# %% tags=["runs-here"]
 # exercise row-maxima
 @triton.jit
 def row_max_kernel(x_ptr, out_ptr, n_cols, stride_xm, BLOCK_N: tl.constexpr):
@@ -189,7 +189,7 @@ def row_max_kernel(x_ptr, out_ptr, n_cols, stride_xm, BLOCK_N: tl.constexpr):
     # to here
 
 
-# %%
+# %% tags=["runs-here"]
 check("row-maxima", row_max_kernel)
 
 # %% [markdown]
@@ -218,7 +218,7 @@ check("row-maxima", row_max_kernel)
 # without an element holds -inf, and `exp(-inf)` is 0, which is neutral for the sum that follows.
 
 
-# %%
+# %% tags=["runs-here"]
 @triton.jit
 def softmax_kernel(x_ptr, out_ptr, n_cols, stride_xm, BLOCK_N: tl.constexpr):
     row = tl.program_id(axis=0).to(tl.int64)
@@ -245,7 +245,7 @@ def softmax(x):
 # larger the difference is, and the larger its rounding error. So tiny shares have more than
 # float32's own rounding error, and `absolute` allows an error of 1e-10 on top.
 
-# %%
+# %% tags=["runs-here"]
 result = verify(softmax, lambda x: torch.softmax(x, dim=-1), cases=matrices(), absolute=1e-10)
 print(result)
 assert result.right
@@ -272,7 +272,7 @@ assert result.right
 #
 # </details>
 
-# %% tags=["nbval-check-output"]
+# %% tags=["nbval-check-output", "runs-here"]
 rows = torch.tensor([42_730, 42_731], dtype=torch.int32)
 print("in 32 bits:", (rows * 50_257).tolist())
 print("in 64 bits:", (rows.long() * 50_257).tolist())
@@ -359,7 +359,7 @@ for n in (1000, 1008, 1024):
 # `torch.log_softmax(x, dim=1)`.
 
 
-# %%
+# %% tags=["runs-here"]
 # exercise log-softmax
 @triton.jit
 def log_softmax_kernel(x_ptr, out_ptr, n_cols, stride_xm, BLOCK_N: tl.constexpr):
@@ -373,7 +373,7 @@ def log_softmax_kernel(x_ptr, out_ptr, n_cols, stride_xm, BLOCK_N: tl.constexpr)
     # to here
 
 
-# %%
+# %% tags=["runs-here"]
 check("log-softmax", log_softmax_kernel)
 
 # %% [markdown]

@@ -14,7 +14,7 @@
 # | Beginning and end | 5 |
 # | **Together, an estimate** | 50 |
 
-# %%
+# %% tags=["runs-here"]
 from course import DEVICE, check, cost, draw, heads, hint, replay, verify
 import torch
 import triton
@@ -24,7 +24,7 @@ import triton.language as tl
 # These are from earlier notebooks, and the cells below use them. Run them, and go on.
 
 
-# %%
+# %% tags=["runs-here"]
 def attention_in_steps(q, k, v, scale):
     scores = q @ k.mT  # reads q and k, writes M x N
     scores = scores * scale  # reads them, writes as much
@@ -84,7 +84,7 @@ draw.rescale([2, 1, 5, 3], [[10], [20], [30], [40]], block=2, alpha="rescale")
 #
 # </details>
 
-# %% tags=["nbval-check-output"]
+# %% tags=["nbval-check-output", "runs-here"]
 scores, v = torch.tensor([2.0, 1.0, 5.0, 3.0]), torch.tensor([10.0, 20.0, 30.0, 40.0])
 first, second = torch.exp(scores[:2] - 2), torch.exp(scores[2:] - 5)  # m is 2, and then 5
 factor = torch.exp(torch.tensor(2.0 - 5.0))
@@ -102,7 +102,7 @@ print(f"acc rescaled as total: {(before * factor + added) / total:.2f}")
 # `attention_in_steps(q, k, v, scale)`.
 
 
-# %%
+# %% tags=["runs-here"]
 # exercise attention-loop
 @triton.jit
 def loop_kernel(
@@ -135,7 +135,7 @@ def loop_kernel(
     tl.store(out_ptr + q_offsets, out, mask=rows[:, None] < n_queries)
 
 
-# %%
+# %% tags=["runs-here"]
 check("attention-loop", loop_kernel)
 
 # %% [markdown]
@@ -182,7 +182,7 @@ check("attention-loop", loop_kernel)
 # in notebook {matrix-product}.
 
 
-# %%
+# %% tags=["runs-here"]
 @triton.jit
 def attention_kernel(
     q_ptr, k_ptr, v_ptr, out_ptr, n_queries, n_keys, scale,
@@ -212,7 +212,7 @@ def attention_kernel(
     tl.store(out_ptr + q_offsets, acc / total[:, None], mask=rows[:, None] < n_queries)
 
 
-# %%
+# %% tags=["runs-here"]
 def attention(q, k, v):
     q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
     (n_heads, n_queries, d), out = q.shape, torch.empty_like(q)
@@ -228,7 +228,7 @@ def attention(q, k, v):
 # allowed.
 
 
-# %%
+# %% tags=["runs-here"]
 def reference(q, k, v):
     return attention_in_steps(q, k, v, q.shape[-1] ** -0.5)
 
@@ -249,7 +249,7 @@ assert result.right
 #
 # </details>
 
-# %%
+# %% tags=["runs-here"]
 torch.manual_seed(0)
 q, k, v = (torch.randn(1, size, 16, dtype=torch.float16, device=DEVICE) for size in (16, 30, 30))
 small = (q, k, v, torch.empty_like(q), 16, 30, 0.25)

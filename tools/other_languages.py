@@ -25,7 +25,12 @@ WIDGETS = {
     "ruler": ROOT / "course/draw/memory_ruler",
     "slide": ROOT / "course/draw/slider",
 }
-PAGES = (ROOT / "hub/board.js", ROOT / "docs/site/site.js")
+PAGES = {
+    "board": ROOT / "hub/board.js",
+    "site": ROOT / "docs/site/site.js",
+    "cells": ROOT / "docs/site/in_browser/site.js",
+    "worker": ROOT / "docs/site/in_browser/worker.js",
+}
 SETTINGS = {
     "compilerOptions": {
         "checkJs": True, "strict": True, "noImplicitAny": False,
@@ -41,7 +46,7 @@ def check_javascript() -> None:
     """Raises CourseError where Deno objects; what it says is printed."""
     OUT.mkdir(parents=True, exist_ok=True)
     texts = {"widgets": waking_script(WIDGETS)}
-    texts |= {path.stem: path.read_text() for path in PAGES}
+    texts |= {name: path.read_text() for name, path in PAGES.items()}
     for name, text in texts.items():
         (OUT / f"{name}.js").write_text(text)
     settings = OUT / "deno.json"

@@ -1,7 +1,6 @@
 """What a learner has tried and solved: one small file per work folder, in no notebook."""
 
 import contextlib
-import fcntl
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -137,6 +136,8 @@ def _changing(path: Path) -> Iterator[dict[str, History]]:
 
 def _take(lock: TextIO) -> None:
     """Lock a file. Raises BlockingIOError where another process keeps it."""
+    import fcntl  # which a page of the site lacks
+
     deadline = time.monotonic() + LOCK_S
     while True:
         try:

@@ -65,7 +65,8 @@ class _Typist(io.StringIO):
 
 def _verdict(ended: Ended[None]) -> str:
     if ended.how == "finished":
-        return "The process finished."
+        return "It finished." if MODE.in_page else "The process finished."
     busy = ": this machine is too busy, or it waits for something that never comes"
-    how = f"{ended.sentence('The process')}{busy if ended.starved else ''}"
+    who = "It" if MODE.in_page else "The process"
+    how = f"{ended.sentence(who)}{busy if ended.starved else ''}"
     return f"{how}. This session goes on.\n{ended.own_line}".rstrip()

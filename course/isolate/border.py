@@ -2,13 +2,18 @@
 
 import functools
 import inspect
+import io
 import os
+import time
+import traceback
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from typing import Any, Generic, ParamSpec, TypeVar
 
+from course import MODE
 from course.errors import CourseError
 
-from .ended import ChildKind, Ended
+from .ended import ChildKind, Ended, How
 from .pool import call
 
 P = ParamSpec("P")
@@ -65,7 +70,9 @@ class InChild(Generic[P, R]):
         return InChild(self.here, kind, timeout_s, self.prepare, memory_bytes)
 
     def ended(self, *args: P.args, **kwargs: P.kwargs) -> Ended[R]:
-        """Run the function in a child, and say how that ended."""
+        """Run the function in a child, and say how that ended; in a page of the site, here."""
+        if MODE.in_page:
+            return ended_here(self.here, *args, **kwargs)
         bound = inspect.signature(self.here).bind(*args, **kwargs)
         bound.apply_defaults()
         return call(
@@ -75,6 +82,23 @@ class InChild(Generic[P, R]):
             timeout_s=self.timeout_s,
             memory_bytes=self.memory_bytes,
         )
+
+
+def ended_here(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Ended[R]:
+    """Call a function in this process, which is the only one, and say how that ended."""
+    out, err, begin = io.StringIO(), io.StringIO(), time.monotonic()
+    value, error, failed = None, None, True
+    try:
+        with redirect_stdout(out), redirect_stderr(err):
+            value = function(*args, **kwargs)
+        failed = False
+    except CourseError as raised:
+        error = raised
+    except Exception:
+        traceback.print_exc(file=err)
+    how: How = "failed" if failed else "finished"
+    seconds = time.monotonic() - begin
+    return Ended(how, int(failed), out.getvalue(), err.getvalue(), seconds, value, error)
 
 
 def runs_in(

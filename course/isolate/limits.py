@@ -3,7 +3,6 @@ and by limits of its own."""
 
 import math
 import os
-import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,6 +51,8 @@ def free_memory_bytes(root: Path = Path("/")) -> int:
                 # The file cache counts as used, and is given up when memory is short.
                 stat = dict(line.split() for line in _read(group / "memory.stat").splitlines())
                 free.append(max(0, int(limit) - int(usage) + int(stat.get(unused, 0))))
+    import resource  # which a page of the site lacks
+
     address_space, _ = resource.getrlimit(resource.RLIMIT_AS)
     if address_space != resource.RLIM_INFINITY:
         free.append(address_space)

@@ -32,7 +32,7 @@ from .order import EXERCISE, NAMED, numbers
 from .source import FROM_HERE, TO_HERE, solved, stub
 from .statements import FOLD, read
 
-TAGS = {"nbval-check-output", "raises-exception"}
+TAGS = {"nbval-check-output", "raises-exception", "runs-here"}
 MOST_LINES = 10
 MOST_KERNEL_LINES = 40
 MOST_COLUMNS = 104  # what JupyterLab shows beside its file browser without scrolling

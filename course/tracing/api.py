@@ -13,7 +13,6 @@ import torch
 from course import MODE
 from course.errors import CourseError
 from course.gpus.limits import target_of
-from course.gpus.own_gpu import own_gpu
 from course.gpus.peaks import Gpu, gpu_of
 from course.triton_internals.interpreter import Grid, Program
 from course.triton_internals.jit_functions import plain_function
@@ -25,7 +24,6 @@ from .records import Element, Recording
 from .replay import Replay
 from .replay_text import grid_text
 from .result import AccessCost, Cost
-from .survey import survey
 
 
 def cost(
@@ -45,8 +43,12 @@ def cost(
 
     Raises CourseError if the arguments are no launch, or the kernel fails.
     """
+    from course.gpus.own_gpu import own_gpu  # which no replay needs
+
     own = own_gpu()
     gpu = gpu_of(target) if target is not None else this_gpu(own)
+    from .survey import survey  # which compiles
+
     surveyed = survey("cost", kernel, grid, args, kwargs, gpu.target)
     launch, counts = surveyed.launch, surveyed.counts
     accesses = tuple(

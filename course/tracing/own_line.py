@@ -11,12 +11,14 @@ from functools import lru_cache
 from pathlib import Path
 from types import FrameType
 
+import triton
 from triton import InterpreterError
 
 COURSE = str(Path(__file__).parents[1])
+PACKAGES = str(Path(triton.__file__).parents[1])
+PYTHONS = map(sysconfig.get_path, ("stdlib", "purelib", "platlib"))
 OTHERS = tuple(
-    f"{folder}{os.sep}"
-    for folder in {COURSE, sys.prefix, *map(sysconfig.get_path, ("stdlib", "purelib", "platlib"))}
+    f"{os.path.normpath(folder)}{os.sep}" for folder in {COURSE, PACKAGES, sys.prefix, *PYTHONS}
 )
 """Folders of Python's, of installed packages' and of this course's own code."""
 

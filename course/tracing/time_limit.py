@@ -7,6 +7,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from course import MODE
+
 LOOK_S = 0.2
 """Seconds of computing between two looks at how long a thread has computed."""
 
@@ -22,7 +24,9 @@ def limited(seconds: float) -> Iterator[None]:
     What else the machine does meanwhile does not count. Another thread is not limited, since
     signals do not reach it.
     """
-    if math.isinf(seconds) or threading.current_thread() is not threading.main_thread():
+    by_hand = MODE.in_page  # the visitor of a page presses Stop
+    in_main = threading.current_thread() is threading.main_thread()
+    if by_hand or math.isinf(seconds) or not in_main:
         yield
         return
     start = time.thread_time()

@@ -10,6 +10,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import make_backend
 from triton.runtime.jit import ConstexprFunction, create_function_from_signature
 
+from course import MODE
 from course.errors import CourseError
 from course.type_names import AnyValue, AnyValues, Function, Kernel, kind_of
 
@@ -57,6 +58,8 @@ def inner_kernel(kernel: KernelInterface) -> KernelInterface:
 @cache
 def compiler_options() -> frozenset[str]:
     """The names of the options that a launch may give, such as num_warps, for NVIDIA or AMD."""
+    if MODE.in_page:  # where there is no compiler to ask
+        return frozenset(("num_warps", "num_stages", "num_ctas", "maxnreg"))
     targets = (GPUTarget("cuda", 90, 32), GPUTarget("hip", "gfx942", 64))
     return frozenset(
         name for target in targets for name in vars(make_backend(target).parse_options({}))

@@ -10,6 +10,7 @@ from course.files import write_whole
 from course.lessons import saved_widgets
 
 from . import BUILD, ROOT, SiteError, check
+from .in_browser import pack
 from .sources import Sources, lay_out
 
 OWN = ROOT / "docs" / "site"
@@ -65,7 +66,15 @@ def remove_what_is_no_page(site: Path, sources: Sources) -> None:
 
 
 def write_static(folder: Path) -> None:
-    """Write the one script and the one style of the site: the widgets', and ours behind them."""
+    """Write the one script and the one style of the site: the widgets', and ours behind them. What
+    runs cells in a page comes last, where Triton's Python is there to be packed."""
     folder.mkdir(parents=True, exist_ok=True)
+    ours = [OWN]
+    try:
+        pack.write(folder / "in_browser")
+        ours.append(OWN / "in_browser")
+    except pack.NoTritonError as problem:
+        print(f"No cell can be run on these pages: {problem}")
     for name, widgets in (("site.js", saved_widgets.script()), ("site.css", saved_widgets.style())):
-        write_whole(folder / name, f"{widgets}\n{(OWN / name).read_text(encoding='utf-8')}")
+        texts = [path.read_text(encoding="utf-8") for own in ours for path in [own / name]]
+        write_whole(folder / name, "\n".join([widgets, *texts]))

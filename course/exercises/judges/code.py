@@ -49,6 +49,7 @@ LESS_COMPILING = (
     "look for blocks of very many elements, such as a product of two that are broadcast in place "
     "of tl.dot, and for long loops over tl.static_range, or check it again if this machine is busy"
 )
+NOT_COMPILED = "The compiler has not seen it: `check` on your own machine compiles it as well."
 LATER = (
     "check it again when this machine is less busy, unless it waits for something that never comes"
 )
@@ -164,6 +165,9 @@ def _try(exercise: CodeExercise | RegistrationExercise, source: Source) -> Tried
         from .registration import try_registration
 
         return _ran(_in_child(try_registration, exercise, "interpret", exercise.name, source))
+    if MODE.in_page:
+        here = _in_child(run_answer, exercise, "interpret", exercise.name, source)
+        return _uncompiled(_ran(here))
     compiling, running = _in_both_children(exercise, source)
     first, ran = compiling.value, _ran(running)
     # What raises in the interpreter may do so for what the compiler refuses in a later case.
@@ -227,9 +231,8 @@ def _in_child(
     **kwargs: P.kwargs,
 ) -> Ended[Tried]:
     # What the answer does in both children, it may do only once: each has half of the memory.
-    limited = function.within(
-        kind=kind, timeout_s=exercise.timeout_s, memory_bytes=child_memory_bytes() // 2
-    )
+    half = None if MODE.in_page else child_memory_bytes() // 2
+    limited = function.within(kind=kind, timeout_s=exercise.timeout_s, memory_bytes=half)
     try:
         return limited.ended(*args, **kwargs)
     except CourseError as error:  # it has taken its worker with it
@@ -244,6 +247,16 @@ def _objects(tried: Tried) -> bool:
     """
     wrong = tried.judged.verdict not in ("right", "left to the GPU")
     return wrong and not (tried.raised and MODE.gpu)
+
+
+def _uncompiled(ran: Tried) -> Tried:
+    """The verdict of an answer where there is no compiler."""
+    verdict, reason, _ = ran.judged
+    if verdict == "left to the GPU":
+        return replace(ran, judged=Judged(verdict, f"{reason.rstrip('.')}.\n{NOT_COMPILED}"))
+    if verdict == "right":
+        return replace(ran, judged=Judged("right", f"{reason}.\n{NOT_COMPILED}"))
+    return ran
 
 
 def _without_gpu(exercise: CodeExercise, compiled: Tried, ran: Tried) -> Tried:

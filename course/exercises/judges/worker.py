@@ -170,7 +170,8 @@ def run_answer(exercise_name: str, source: Source) -> Tried:
     if file := next((launch.of_the_course for launch in seen if launch.of_the_course), ""):
         reason = f"{file} has the kernel that it launches: write your own."
         return Tried(wrong("the course's kernel", reason))
-    return replace(_nothing_wrong(outcomes, untimed), launches=msgspec.msgpack.encode(seen))
+    tried = _nothing_wrong(outcomes, untimed)
+    return tried if MODE.in_page else replace(tried, launches=msgspec.msgpack.encode(seen))
 
 
 def _nothing_wrong(outcomes: tuple[CaseOutcome, ...], untimed: str) -> Tried:

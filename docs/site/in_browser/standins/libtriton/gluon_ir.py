@@ -1,0 +1,5 @@
+"""Names that annotations of Gluon mention."""
+
+
+class GluonOpBuilder:
+    """Builds nothing."""
