@@ -14,7 +14,7 @@ from nbval.kernel import RunningKernel
 from nbval.plugin import IPyNbFile
 
 POLL_S = 1.0
-COMPILING = ("07-ahead-of-time.ipynb",)
+COMPILING = ("27-ahead-of-time.ipynb", "28-inside-a-c-program.ipynb")
 """Notebooks that compile C."""
 LEAST_S = 600
 """How long a session that lives is waited for at least."""
