@@ -18,15 +18,15 @@ from course import MODE
 from tests.support.warm_processes import WarmProcesses
 
 POLL_S = 1.0
-COMPILING = ("27-ahead-of-time.ipynb", "28-inside-a-c-program.ipynb")
-"""Notebooks that compile C."""
+COMPILING = ("ahead-of-time", "inside-a-c-program")
+"""Names of the lessons that compile C."""
 LEAST_S = 600
 """How long a session that lives is waited for at least."""
 
 
 def pytest_itemcollected(item):
     """A notebook runs on a GPU too, in one session: its cells stay in one process of xdist."""
-    if item.path.name in COMPILING:
+    if item.path.suffix == ".ipynb" and item.path.stem[3:] in COMPILING:
         item.add_marker(pytest.mark.compiler)
     if item.path.suffix == ".ipynb":
         item.add_marker(pytest.mark.gpu_too)
