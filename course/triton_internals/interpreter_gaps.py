@@ -128,7 +128,12 @@ class _TakenOverNames:
             for module, functions in libraries
             for name, function in functions.items()
         }
-        self._language = _language_functions()
+        self._language = {
+            id(value): _looked_up(home, name)
+            for home in (language.math, language)
+            for name, value in vars(home).items()
+            if language.core.is_builtin(value) or name in ("range", "static_range")
+        }
         self._before: list[tuple[dict[str, Any], str, Any]] = []
         self._seen: set[int] = set()
 
@@ -154,17 +159,6 @@ class _TakenOverNames:
                 del names[name]
             else:
                 names[name] = value
-
-
-@functools.cache
-def _language_functions() -> dict[int, Function]:
-    """id(function of the language) -> one that looks it up at each call"""
-    return {
-        id(value): _looked_up(home, name)
-        for home in (language.math, language)
-        for name, value in vars(home).items()
-        if language.core.is_builtin(value) or name in ("range", "static_range")
-    }
 
 
 def _looked_up(home: ModuleType, name: str) -> Function:

@@ -107,7 +107,7 @@ class WarmProcesses:
 def serve(listener, folder):
     """Fork for each request; when stdin ends, so do all the forks."""
     forks = []
-    while 0 not in (ready := select.select([listener, 0], [], [])[0]):
+    while 0 not in select.select([listener, 0], [], [])[0]:
         asked, _ = listener.accept()
         request, descriptors, *_ = socket.recv_fds(asked, MOST_BYTES, 2)
         if (pid := os.fork()) == 0:
@@ -120,7 +120,6 @@ def serve(listener, folder):
         asked.close()
         for descriptor in descriptors:
             os.close(descriptor)
-    assert ready
     for pid in forks:  # none was waited for, so each number is still that fork's
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
