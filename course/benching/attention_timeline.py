@@ -65,7 +65,7 @@ class Warp:
 
 
 @dataclass(frozen=True)
-class Program:
+class TracedProgram:
     """One program of a launch, from the first clock that any of its warps reads to the last."""
 
     number: int
@@ -81,7 +81,7 @@ class Program:
 
 
 @dataclass(frozen=True)
-class Launch:
+class TracedLaunch:
     """A launch, and some programs of it that ran on one multiprocessor."""
 
     head_dim: int
@@ -92,7 +92,7 @@ class Launch:
     """Microseconds of the kernel as it is."""
     scoped_us: float
     """Microseconds of the copy whose warps read the clock and write down what they read."""
-    programs: tuple[Program, ...]
+    programs: tuple[TracedProgram, ...]
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,7 +105,7 @@ class AttentionTimeline(Recorded):
     source_hash: str
     """The hash of the kernels that were run; see `course.benching.source_hash`."""
     states: tuple[str, ...]
-    launches: dict[str, Launch]
+    launches: dict[str, TracedLaunch]
 
     @property
     def outdated(self) -> bool:
@@ -128,7 +128,7 @@ class LaunchTimeline:
 
     record: AttentionTimeline
     name: str
-    launch: Launch
+    launch: TracedLaunch
 
     @cached_property
     def spans(self) -> dict[tuple[int, int], list[Span]]:

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 from course.lowering.call_sites import CallSite, CallSites
 from course.lowering.result import Lowered
-from course.lowering.ttir_values import Value, Values
+from course.lowering.ttir_values import TtirValue, Values
 
 KINDS = {"tt.load": "load", "tt.store": "store"}
 UPDATE = "update"
 
-Touches = dict[tuple[CallSite, str], list[Value]]
+Touches = dict[tuple[CallSite, str], list[TtirValue]]
 """(a call that touches memory, the kind of access) -> its operations in the TTIR."""
 Gathers = dict[tuple[CallSite, str], frozenset[CallSite]]
 """(a call that touches memory, the kind of access) -> the calls that load the blocks which its
@@ -42,7 +42,7 @@ def gathers_of(touches: Touches) -> Gathers:
     return gathers
 
 
-def values_behind(access: Value, beyond_loads: bool = False) -> Iterator[Value]:
+def values_behind(access: TtirValue, beyond_loads: bool = False) -> Iterator[TtirValue]:
     """The values that an access computes its addresses from.
 
     beyond_loads: whether to go on to what the addresses of blocks are computed from that it loads.

@@ -100,7 +100,7 @@ class Instruction:
 
 
 @dataclass
-class Block:
+class BasicBlock:
     """Instructions that run one after the other, from the first to the last."""
 
     label: str = ""
@@ -129,7 +129,7 @@ class CodeLoop:
 class MachineCode:
     """The blocks of a kernel, in the order of their addresses."""
 
-    blocks: list[Block]
+    blocks: list[BasicBlock]
 
     @cached_property
     def reached(self) -> list[int]:
@@ -225,8 +225,8 @@ def parsed(listing: str, accesses: _Accesses | None = None) -> MachineCode | Non
     return MachineCode(blocks) if blocks else None
 
 
-def _blocks(listing: str, accesses: _Accesses) -> Iterator[Block]:
-    block = Block()
+def _blocks(listing: str, accesses: _Accesses) -> Iterator[BasicBlock]:
+    block = BasicBlock()
     frames: list[Frame] = []
     fresh = True
     for row in listing.split("\n"):
@@ -243,7 +243,7 @@ def _blocks(listing: str, accesses: _Accesses) -> Iterator[Block]:
         ended = block.instructions and block.instructions[-1].operation in _ENDS
         if block.instructions and (label or ended):
             yield block
-            block = Block()
+            block = BasicBlock()
         if label:
             block.label = label[1]
     if block.instructions:

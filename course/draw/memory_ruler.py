@@ -72,11 +72,11 @@ def ruler(
             f"draw.ruler: per_thread is {per_thread!r}, and must be one of "
             f"{', '.join(map(str, allowed))}: a thread loads up to {WIDEST} bytes at once."
         )
-    return Ruler(Access(strides[0], per_thread, itemsize, start, threads), strides)
+    return Ruler(WarpAccess(strides[0], per_thread, itemsize, start, threads), strides)
 
 
 @dataclass(frozen=True)
-class Access:
+class WarpAccess:
     """What the threads of a warp ask for: the settings of `ruler`."""
 
     stride: int
@@ -166,7 +166,7 @@ class Ruler(anywidget.AnyWidget):
 
     settings: Any = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, opened: Access, strides: tuple[int, ...]) -> None:
+    def __init__(self, opened: WarpAccess, strides: tuple[int, ...]) -> None:
         """opened: what is shown first. strides: those shown where no script runs."""
         self.shown = [replace(opened, stride=stride) for stride in strides]
         colors = [[color, ink(color)] for color in map(thread_color, range(THREADS))]
@@ -201,7 +201,7 @@ def thread_color(thread: int) -> str:
     return "#" + "".join(f"{channel:02X}" for channel in mixed)
 
 
-def draw_access(access: Access) -> Picture:
+def draw_access(access: WarpAccess) -> Picture:
     """The ruler as a picture."""
     slots = access.slots
     end = TOP + ROW * len(slots) // IN_A_ROW
@@ -222,7 +222,7 @@ def draw_access(access: Access) -> Picture:
     return Picture.of_sketch(axes, (0, ACROSS), (end + ROW, -2), access.alt)
 
 
-def _draw_slot(axes: Any, access: Access, slot: Slot, x: float, y: float) -> None:
+def _draw_slot(axes: Any, access: WarpAccess, slot: Slot, x: float, y: float) -> None:
     """A sector, element by element, or the mark in place of those that are left out."""
     sector, count = slot
     if count > 1:

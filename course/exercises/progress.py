@@ -19,7 +19,7 @@ class Standing:
     """Its name."""
     number: str
     part: str
-    """Of the course, as "First kernels"."""
+    """The name that the course gives it, as "First kernels"."""
     title: str
     core: bool
     right: bool

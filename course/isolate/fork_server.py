@@ -34,6 +34,9 @@ MOST_OUTPUT_BYTES = 200_000
 """Kept of stdout and of stderr each; what comes after is read and dropped."""
 MOST_VALUE_BYTES = 100_000_000
 """For what a task returns, packed."""
+COLLECTED_AFTER = 20_000
+"""New objects after which Python's collector looks at them. Its own number, 700, has a task that
+compiles go through the compiler's objects again and again, which it mostly keeps."""
 PR_SET_PDEATHSIG = 1
 
 Streams = dict[str, bytearray]
@@ -230,6 +233,7 @@ if __name__ == "__main__":
     for module in ("course", "torch", "triton"):
         importlib.import_module(module)
     gc.freeze()
+    gc.set_threshold(COLLECTED_AFTER)
     gc.enable()
 
     # Until here it ends at once when it is told to; from here on it ends its task first, when the

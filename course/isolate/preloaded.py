@@ -7,6 +7,7 @@ files have changed since is not asked again.
 """
 
 import contextlib
+import gc
 import importlib
 import os
 import site
@@ -76,6 +77,7 @@ class Preloaded:
             sys.path[:] = own_path
             os.environ.clear()
             os.environ.update(own)
+        gc.freeze()  # what was imported stays: no task's collector looks through it
         for file in filter(None, map(_file_of, {*sys.modules} - before)):
             self._read[file] = _changed(file)
 

@@ -17,7 +17,7 @@ from .layouts import BANK_BYTES, BANKS, Index, Layout
 
 
 @dataclass(frozen=True)
-class Access:
+class SharedAccess:
     """The slowest request among those by which one warp moves its first elements."""
 
     bytes_per_thread: int
@@ -32,7 +32,7 @@ class Access:
         return f"{self.bytes_per_thread} bytes per thread, {how}"
 
 
-def access(shared: Layout, registers: Layout, warp: int = 0) -> Access:
+def access(shared: Layout, registers: Layout, warp: int = 0) -> SharedAccess:
     """How a warp moves a block between shared memory and registers: layouts of the same shape.
 
     The access is as wide as neighbors in a thread's registers are neighbors in shared memory.
@@ -59,7 +59,7 @@ def access(shared: Layout, registers: Layout, warp: int = 0) -> Access:
     requests = [slice(start, start + threads) for start in range(0, len(elements), threads)]
     slowest = max(requests, key=cycles)
     moved = tuple(index for held in elements[slowest] for index in held[:vector])
-    return Access(vector * itemsize, cycles(slowest), moved)
+    return SharedAccess(vector * itemsize, cycles(slowest), moved)
 
 
 def _vector(offsets: np.ndarray, most: int) -> int:

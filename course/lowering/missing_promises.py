@@ -9,7 +9,7 @@ import re
 
 from course.gpus.limits import WIDEST_BYTES
 
-from .ttir_values import EITHER, SUM, Value, Values
+from .ttir_values import EITHER, SUM, TtirValue, Values
 
 Needs = frozenset[str] | None
 """The arguments that must be divisible so that a value is; None if no promise makes it so."""
@@ -26,7 +26,7 @@ def missing_promises(ttir: str) -> dict[str, int]:
     return missing
 
 
-def _needs_of_load(load: Value) -> tuple[frozenset[str], frozenset[str]]:
+def _needs_of_load(load: TtirValue) -> tuple[frozenset[str], frozenset[str]]:
     """The arguments that must be 1, and those that must be multiples of 16; none if no promise
     makes the load wide."""
     bits = re.search(r"!tt\.ptr<[a-z]+(\d+)", load.text)
@@ -61,7 +61,7 @@ Path = tuple[int, ...]
 
 
 def _needs(
-    value: Value,
+    value: TtirValue,
     elements: int,
     path: Path,
     ones: frozenset[str] = frozenset(),
@@ -98,7 +98,7 @@ def _needs(
     return None
 
 
-def _mask_needs(value: Value, axis: int, elements: int, path: Path) -> Needs:
+def _mask_needs(value: TtirValue, axis: int, elements: int, path: Path) -> Needs:
     """What must be promised so that a mask is the same for so many neighbors along an axis."""
     if id(value) in path or value.operation in ("argument", "arith.constant", "tt.splat"):
         return NOTHING
@@ -115,7 +115,7 @@ def _mask_needs(value: Value, axis: int, elements: int, path: Path) -> Needs:
     return None
 
 
-def _varies(value: Value, axis: int, path: Path) -> bool:
+def _varies(value: TtirValue, axis: int, path: Path) -> bool:
     """Whether a value may differ between neighbors along an axis."""
     if id(value) in path or value.operation in ("argument", "arith.constant", "tt.splat"):
         return False
@@ -127,7 +127,7 @@ def _varies(value: Value, axis: int, path: Path) -> bool:
     return any(_varies(operand, axis, (*path, id(value))) for operand in value.operands)
 
 
-def _steps(value: Value, path: Path) -> dict[int, frozenset[str]]:
+def _steps(value: TtirValue, path: Path) -> dict[int, frozenset[str]]:
     """The axes along which a value goes up by 1 from each element to the next, each with the
     arguments that must be 1 for it."""
     if id(value) in path:
@@ -152,18 +152,18 @@ def _steps(value: Value, path: Path) -> dict[int, frozenset[str]]:
     return {}
 
 
-def _name(value: Value) -> str:
+def _name(value: TtirValue) -> str:
     """The argument that a value is in each of its elements, if nothing is promised of it."""
     while value.operation in SAME and value.operands:
         value = value.operands[0]
     return "" if "tt.divisibility" in value.text else value.name
 
 
-def _axis(value: Value) -> int:
+def _axis(value: TtirValue) -> int:
     return _first_number(value.text.partition("axis")[2])
 
 
-def _before_expansion(value: Value, axis: int) -> int | None:
+def _before_expansion(value: TtirValue, axis: int) -> int | None:
     """The operand's axis that became an axis of a tt.expand_dims; None for the one it has added."""
     added = _axis(value)
     return None if axis == added else axis - (axis > added)

@@ -5,16 +5,16 @@ from dataclasses import dataclass, field
 
 
 @dataclass
-class Value:
+class TtirValue:
     """A value of the TTIR: the operation that makes it, and that operation's operands."""
 
     operation: str
-    operands: list["Value"] = field(default_factory=list)
+    operands: list["TtirValue"] = field(default_factory=list)
     text: str = ""
     """The operation's line after its name; an argument's type and attributes."""
     name: str = ""
     """The name of an argument; empty for other values."""
-    condition: "Value | None" = None
+    condition: "TtirValue | None" = None
     """For a branch's result: what decides whether it is the first operand or the second."""
 
     @property
@@ -28,7 +28,7 @@ class CountedLoop:
 
     row: int
     """Its line in the text, from 1 on."""
-    bounds: list[Value]
+    bounds: list[TtirValue]
     """Its start, its stop and its step."""
     around: "CountedLoop | None"
     """The innermost scf.for that it stands in."""
@@ -48,25 +48,25 @@ class Values:
     """What a TTIR does to memory, each time with all that its addresses and its mask come from."""
 
     def __init__(self, ttir: str) -> None:
-        self.accesses: list[tuple[int, Value]] = []
+        self.accesses: list[tuple[int, TtirValue]] = []
         """The loads, stores and atomics, each behind its line in the text, from 1 on."""
         self.loops: list[CountedLoop] = []
-        self.arguments: list[Value] = []
+        self.arguments: list[TtirValue] = []
         """What the kernel takes, in order."""
-        self._names: dict[str, Value] = {}
+        self._names: dict[str, TtirValue] = {}
         # For each open region: the names from outside, what its yield gives values to, and the loop
         # that it stands in or is.
-        self._regions: list[tuple[dict[str, Value], list[Value], CountedLoop | None]] = []
+        self._regions: list[tuple[dict[str, TtirValue], list[TtirValue], CountedLoop | None]] = []
         # The results of each scf.while whose condition is read, and what the condition passes on.
-        self._whiles: list[list[Value]] = []
-        self._passed: list[Value] = []
+        self._whiles: list[list[TtirValue]] = []
+        self._passed: list[TtirValue] = []
         for number, line in enumerate(ttir.split("\n"), start=1):
             self._line = number
             whole = "tt.func" in line or line.lstrip().startswith("^")
             self._read(line.strip() if whole else line.split(" loc(")[0].strip())
 
     @property
-    def loads(self) -> list[Value]:
+    def loads(self) -> list[TtirValue]:
         """The loads of blocks."""
         return [value for _, value in self.accesses if value.loads_a_block]
 
@@ -78,7 +78,7 @@ class Values:
                 self._open(yielded)
         elif line.startswith("tt.func"):
             for name, text in _ARGUMENT.findall(line):
-                self._names[f"%{name}"] = argument = Value("argument", text=text, name=name)
+                self._names[f"%{name}"] = argument = TtirValue("argument", text=text, name=name)
                 if "public" in line:
                     self.arguments.append(argument)
             self._open([])
@@ -92,7 +92,7 @@ class Values:
         elif line.endswith("{"):
             self._open([])
 
-    def _open(self, yielded: list[Value], loop: CountedLoop | None = None) -> None:
+    def _open(self, yielded: list[TtirValue], loop: CountedLoop | None = None) -> None:
         self._regions.append((self._names, yielded, loop or self._loop))
         self._names = dict(self._names)
 
@@ -115,7 +115,7 @@ class Values:
             for each, value in zip(self._whiles.pop(), self._passed, strict=False):
                 each.operands.append(value)
         else:
-            value = Value(name, operands, text)
+            value = TtirValue(name, operands, text)
             if result:
                 self._names[result] = value
             if name in TOUCHES_MEMORY:
@@ -123,8 +123,8 @@ class Values:
 
     def _branching(self, result: str | None, count: int, name: str, text: str) -> None:
         """A loop's or a branch's results, and what its region sees of them."""
-        inside: dict[str, Value] = {}
-        results = [Value(EITHER) for _ in range(count if result else 0)]
+        inside: dict[str, TtirValue] = {}
+        results = [TtirValue(EITHER) for _ in range(count if result else 0)]
         opened = None
         if name == "scf.if" and (used := _USED.match(text.strip())):
             for each in results:
@@ -134,7 +134,7 @@ class Values:
             opened = CountedLoop(self._line, bounds, self._loop)
             self.loops.append(opened)
             # What it counts is the start and a number of steps.
-            inside[loop[1]] = Value(SUM, [self._value(loop[2]), self._value(loop[4])])
+            inside[loop[1]] = TtirValue(SUM, [self._value(loop[2]), self._value(loop[4])])
             carried = _CARRIED.findall(text.partition("iter_args(")[2].split(") ->")[0])
             for target, (inner, start) in zip(results, carried, strict=False):
                 target.operands.append(self._value(start))
@@ -146,14 +146,14 @@ class Values:
 
     def _while(self, result: str | None, count: int, text: str) -> None:
         """A while loop's results, and what its condition sees of what it carries."""
-        results = [Value(EITHER) for _ in range(count if result else 0)]
+        results = [TtirValue(EITHER) for _ in range(count if result else 0)]
         carried = _CARRIED.findall(text.split(" : ")[0])
-        inside = {inner: Value(EITHER, [self._value(start)]) for inner, start in carried}
+        inside = {inner: TtirValue(EITHER, [self._value(start)]) for inner, start in carried}
         for number, value in enumerate(results):
             self._names[f"{result}#{number}" if count > 1 else str(result)] = value
         self._whiles.append(results)
         self._open([*inside.values()])
         self._names |= inside
 
-    def _value(self, name: str) -> Value:
-        return self._names.get(name) or Value("unknown")
+    def _value(self, name: str) -> TtirValue:
+        return self._names.get(name) or TtirValue("unknown")

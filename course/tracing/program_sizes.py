@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from course.lowering.result import Lowered
-from course.lowering.ttir_values import EITHER, CountedLoop, Value, Values
+from course.lowering.ttir_values import EITHER, CountedLoop, TtirValue, Values
 
 from .launch import LaunchRequest
 
@@ -89,7 +89,7 @@ class Given:
         arguments = launch.arguments()
         pairs = zip(values.arguments, names, strict=True)
         self._arguments = {id(value): arguments.get(name) for value, name in pairs}
-        self._known: dict[int, tuple[Value, Numbers | None]] = {}
+        self._known: dict[int, tuple[TtirValue, Numbers | None]] = {}
 
     def iterations(self, loop: CountedLoop) -> Numbers | None:
         """How often each program runs a loop whenever it comes to it; None if it is not known."""
@@ -99,14 +99,14 @@ class Given:
         times: Numbers = np.maximum(0, -((start - stop) // step))
         return times
 
-    def numbers(self, value: Value) -> Numbers | None:
+    def numbers(self, value: TtirValue) -> Numbers | None:
         """An integer by program; None where it comes from something else."""
         if id(value) not in self._known:  # the value is kept, and so is its id
             self._known[id(value)] = value, None  # while what it comes from is computed
             self._known[id(value)] = value, self._computed(value)
         return self._known[id(value)][1]
 
-    def _computed(self, value: Value) -> Numbers | None:
+    def _computed(self, value: TtirValue) -> Numbers | None:
         name, words = value.operation, value.text.split()
         if name == "argument":
             argument = self._arguments.get(id(value))
@@ -133,7 +133,7 @@ class Given:
     def _all(self, number: int) -> Numbers:
         return np.full_like(self._programs["x"], number)
 
-    def _loaded(self, pointer: Value) -> Numbers | None:
+    def _loaded(self, pointer: TtirValue) -> Numbers | None:
         place = self._place(pointer)
         if place is None:
             return None
@@ -146,7 +146,7 @@ class Given:
         flat = tensor.detach().as_strided((there,), (1,))
         return flat[torch.from_numpy(offsets).to(flat.device)].cpu().numpy().astype(np.int64)
 
-    def _place(self, pointer: Value) -> tuple[torch.Tensor, Numbers] | None:
+    def _place(self, pointer: TtirValue) -> tuple[torch.Tensor, Numbers] | None:
         """The tensor that a pointer goes to, and how many elements from its first."""
         if pointer.operation == "argument":
             tensor = self._arguments.get(id(pointer))

@@ -24,7 +24,7 @@ MOST_CELLS_ACROSS = 32
 
 
 @dataclass(frozen=True)
-class Block:
+class HeldNumbers:
     """The numbers of an interpreted value."""
 
     dtype: str
@@ -44,7 +44,7 @@ def encoded_variable(
     if value.dtype.is_ptr():
         block = _pointers(data, f"*{value.dtype.element_ty}", arguments, name)
     else:
-        block = Block(str(value.dtype), numbers_of(data, str(value.dtype)))
+        block = HeldNumbers(str(value.dtype), numbers_of(data, str(value.dtype)))
     return _value(block, active)
 
 
@@ -63,23 +63,23 @@ def encoded_touch(access: Access, arguments: Arguments, tensor: int | None) -> T
         cells = Cells.of(np.packbits(touched, bitorder="little"))
     value = None
     if access.values is not None:
-        block = Block(access.dtype, numbers_of(access.values, access.dtype))
+        block = HeldNumbers(access.dtype, numbers_of(access.values, access.dtype))
         value = _value(block, access.active)
     text = touch_text(access.kind, lanes, masked, outside, first, last)
     return Touch(access.kind, text, tensor, outside, cells, value)
 
 
-def _pointers(data: np.ndarray, dtype: str, arguments: Arguments, name: str) -> Block:
+def _pointers(data: np.ndarray, dtype: str, arguments: Arguments, name: str) -> HeldNumbers:
     """Addresses as numbers of the tensor's elements, if there is a tensor."""
     addresses = data.astype(np.int64)
     tensor = arguments.at(data.ravel().astype(np.uint64), [name])
     if tensor is None:
-        return Block(dtype, addresses)
+        return HeldNumbers(dtype, addresses)
     argument = arguments.all[tensor]
-    return Block(dtype, (addresses - argument.address) // argument.itemsize, argument.name)
+    return HeldNumbers(dtype, (addresses - argument.address) // argument.itemsize, argument.name)
 
 
-def _value(block: Block, active: np.ndarray | None) -> Value:
+def _value(block: HeldNumbers, active: np.ndarray | None) -> Value:
     """A block as a record. active: the lanes that no mask keeps out, of the block's shape."""
     numbers = block.numbers
     if numbers.ndim == 0:

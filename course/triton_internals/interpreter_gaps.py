@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import functools
+import inspect
 from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
@@ -60,8 +61,8 @@ def gaps_filled() -> Iterator[None]:
     with (
         contextlib.ExitStack() as stack,
         types_remembered(),
-        patched(interpreter, _patch_lang=patch_language, _implicit_cvt=_converted),
-        patched(interpreter, _convert_float=float8.converted),
+        patched(interpreter, _patch_lang=patch_language, _patch_builtin=_patch_builtins),
+        patched(interpreter, _implicit_cvt=_converted, _convert_float=float8.converted),
         patched(
             interpreter.interpreter_semantic, binary_op_sanitize_overflow_impl=_overflow_looked_for
         ),
@@ -89,6 +90,20 @@ _BOTH_HOMES: Any = SimpleNamespace(__globals__={"language": language, "core": la
 """In place of a kernel, whose module Triton looks at: where kernels find the language's functions,
 and where Triton's own helpers do. Replaced at once, they need not be for each call of a helper,
 which would take most of the time of a small one."""
+
+
+@functools.cache
+def _builtins_of(home: ModuleType | type) -> list[tuple[str, Function]]:
+    return inspect.getmembers(home, language.core.is_builtin)
+
+
+def _patch_builtins(home: ModuleType | type, builder: Any, scope: Any) -> None:
+    """interpreter._patch_builtin, which looks through the whole module in each launch."""
+    for name, member in _builtins_of(home):
+        if getattr(home, name) is member:  # nothing has taken its place yet
+            interpreter._patch_attr(home, name, member, builder, scope)
+
+
 _own_definition: Callable[..., Function] = interpreter.FunctionRewriter._compile_and_exec
 _own_executor = interpreter.GridExecutor.__init__
 _own_overflow = interpreter.interpreter_semantic.binary_op_sanitize_overflow_impl

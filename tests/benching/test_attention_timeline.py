@@ -7,9 +7,9 @@ import pytest
 from course.benching import result
 from course.benching.attention_timeline import (
     AttentionTimeline,
-    Launch,
-    Program,
     Span,
+    TracedLaunch,
+    TracedProgram,
     Warp,
     attention_timeline,
     products_under_way,
@@ -131,7 +131,7 @@ SOFTMAX, START, WAIT = range(3)
 def launch_of(*programs):
     record = AttentionTimeline(
         machine=MACHINE, source_hash="", states=STATES,
-        launches={"a step": Launch(128, 1024, 2, 30.0, 33.0, programs)},
+        launches={"a step": TracedLaunch(128, 1024, 2, 30.0, 33.0, programs)},
     )  # fmt: skip
     return record.of("a step")
 
@@ -139,7 +139,7 @@ def launch_of(*programs):
 def test_shares_are_of_the_time_of_a_program_and_add_up_to_all_of_it():
     one = Warp(0, "consumer", ((SOFTMAX, 0, 50), (WAIT, 10, 40)))
     other = Warp(8, "producer", ((WAIT, 20, 30),))
-    shares = launch_of(Program(0, 0, 100, (one, other))).shares
+    shares = launch_of(TracedProgram(0, 0, 100, (one, other))).shares
     assert shares["consumer"] == pytest.approx(
         {"softmax": 0.5, "wait for a product": 0.4, "other": 0.1, "has ended": 0}
     )
@@ -160,7 +160,7 @@ def test_a_product_is_under_way_from_its_start_to_the_wait_that_ends_it():
 def test_the_times_of_products_of_several_warps_are_counted_once():
     first = Warp(0, "consumer 0", ((START, 0, 10), (WAIT, 0, 30), (SOFTMAX, 0, 60)))
     second = Warp(4, "consumer 1", ((START, 30, 10), (WAIT, 0, 20)))
-    launch = launch_of(Program(0, 0, 100, (first, second)))
+    launch = launch_of(TracedProgram(0, 0, 100, (first, second)))
     assert launch.with_product == [(0, 60)]
     assert launch.without_product == pytest.approx(0.4)
 
@@ -168,23 +168,25 @@ def test_the_times_of_products_of_several_warps_are_counted_once():
 def test_a_softmax_runs_under_products_of_its_own_warp_and_of_others():
     own = Warp(0, "consumer 0", ((START, 0, 10), (SOFTMAX, 0, 20), (WAIT, 0, 10), (SOFTMAX, 0, 40)))
     other = Warp(4, "consumer 1", ((START, 70, 5), (WAIT, 0, 5)))
-    launch = launch_of(Program(0, 0, 100, (own, other)))
+    launch = launch_of(TracedProgram(0, 0, 100, (own, other)))
     assert launch.softmax_under_products == pytest.approx((20 + 10) / 60)
 
 
 def test_a_program_that_began_later_is_moved_by_the_clock_rate_of_all():
     warp = Warp(0, "warp group", ((SOFTMAX, 0, 200),))
-    launch = launch_of(Program(0, 0, 100, (warp,)), Program(9, 50, 100, (warp,)))
+    launch = launch_of(TracedProgram(0, 0, 100, (warp,)), TracedProgram(9, 50, 100, (warp,)))
     assert [spans[0].start for spans in launch.spans.values()] == [0, 100]
     assert launch.extent(1) == (100, 300) and launch.cycles == 300
     assert launch.side_by_side
-    after = launch_of(Program(0, 0, 100, (warp,)), Program(9, 100, 100, (warp,)))
+    after = launch_of(TracedProgram(0, 0, 100, (warp,)), TracedProgram(9, 100, 100, (warp,)))
     assert not after.side_by_side
 
 
 def test_json_keeps_all_of_it_with_a_line_for_each_warp():
     warp = Warp(0, "warp group", ((SOFTMAX, 0, 200), (START, 3, 4)))
-    record = launch_of(Program(0, 0, 100, (warp, warp)), Program(9, 50, 100, (warp,))).record
+    record = launch_of(
+        TracedProgram(0, 0, 100, (warp, warp)), TracedProgram(9, 50, 100, (warp,))
+    ).record
     text = record.to_json()
     assert sum("steps" in line for line in text.splitlines()) == 3
     again = AttentionTimeline.from_json(text)
@@ -194,12 +196,12 @@ def test_json_keeps_all_of_it_with_a_line_for_each_warp():
 def test_a_step_that_is_not_recorded_is_answered_with_those_that_are():
     warp = Warp(0, "warp group", ((SOFTMAX, 0, 200),))
     with pytest.raises(CourseError, match="'no such' is recorded: there are 'a step'"):
-        launch_of(Program(0, 0, 100, (warp,))).record.of("no such")
+        launch_of(TracedProgram(0, 0, 100, (warp,))).record.of("no such")
 
 
 def test_a_launch_prints_its_shares_by_role():
     warp = Warp(0, "warp group", ((SOFTMAX, 0, 50), (START, 0, 10), (WAIT, 0, 40)))
-    text = str(launch_of(Program(0, 0, 100, (warp,))))
+    text = str(launch_of(TracedProgram(0, 0, 100, (warp,))))
     assert re.search(r"^softmax +50%$", text, re.MULTILINE)
     assert "50% of the time" in text and "30.0 us, and 33.0 us" in text
 

@@ -7,12 +7,12 @@ import pytest
 
 from course import draw
 from course.display.colors import BANKS
-from course.draw.memory_ruler import IN_A_ROW, MOST_SLOTS, Access, draw_access, thread_color
+from course.draw.memory_ruler import IN_A_ROW, MOST_SLOTS, WarpAccess, draw_access, thread_color
 from course.draw.tile_exchange import words_of
 from course.errors import CourseError
 
 SETTINGS = [
-    Access(*each)
+    WarpAccess(*each)
     for each in itertools.product(
         (0, 1, 2, 3, 8, 32, 1000), (1, 2, 4, 16), (1, 2, 4, 8), (0, 1, 4, 31), (1, 17, 32)
     )
@@ -95,9 +95,9 @@ def test_where_no_script_runs_each_stride_has_its_sentence_and_its_picture(monke
 
 
 def test_each_setting_changes_the_picture():
-    plain = Access(stride=2, per_thread=1, itemsize=4, start=0, threads=32)
+    plain = WarpAccess(stride=2, per_thread=1, itemsize=4, start=0, threads=32)
     others = [(1, 1, 4, 0, 32), (2, 2, 4, 0, 32), (2, 1, 8, 0, 32), (2, 1, 4, 3, 32)]
-    drawn = {draw_access(Access(*each)).png for each in [*others, (2, 1, 4, 0, 31)]}
+    drawn = {draw_access(WarpAccess(*each)).png for each in [*others, (2, 1, 4, 0, 31)]}
     assert len(drawn | {draw_access(plain).png}) == 6
 
 

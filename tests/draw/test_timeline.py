@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from course import draw
-from course.benching.attention_timeline import AttentionTimeline, Launch, Program, Warp
+from course.benching.attention_timeline import AttentionTimeline, TracedLaunch, TracedProgram, Warp
 from course.display.colors import WORK
 from course.draw.warp_timeline import COLORS
 from course.errors import CourseError
@@ -34,12 +34,13 @@ PRODUCER = warp(10, "producer", ("start a copy", 0, 30), ("wait for a slot", 0, 
 def launch(*begins_ns):
     """Two consumers, programs that begin at these times and last 700 cycles, or 700 ns."""
     programs = tuple(
-        Program(number, begins, 700, (*CONSUMERS, PRODUCER))
+        TracedProgram(number, begins, 700, (*CONSUMERS, PRODUCER))
         for number, begins in enumerate(begins_ns)
     )
     return AttentionTimeline(
         machine=MACHINE, source_hash="", states=STATES,
-        launches={"two consumers": Launch(128, 1024, 33, 30.0, 33.0, programs)}, recorded=True,
+        launches={"two consumers": TracedLaunch(128, 1024, 33, 30.0, 33.0, programs)},
+        recorded=True,
     ).of("two consumers")  # fmt: skip
 
 

@@ -2,6 +2,9 @@
 
 import pytest
 
+from course.lessons.order import lesson_sources
+from tests.support.notebook_sessions import COMPILING
+
 
 @pytest.fixture
 def run(pytester):
@@ -41,3 +44,8 @@ def test_a_skip_for_any_other_reason_fails(run, text):
     outcomes = ran.parseoutcomes()
     assert outcomes.get("failed", 0) + outcomes.get("errors", 0) == 1 and "skipped" not in outcomes
     ran.stdout.fnmatch_lines(["*is said as*needs*"])
+
+
+def test_lessons_that_compile_c_are_those_whose_notebooks_need_a_compiler():
+    compiling = {each.stem[3:] for each in lesson_sources() if "aot.build(" in each.read_text()}
+    assert compiling == set(COMPILING)

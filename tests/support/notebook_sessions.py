@@ -1,5 +1,5 @@
-"""Mends for nbval: a dead session is noticed at once, and each notebook has a Triton cache of its
-own.
+"""Mends for nbval: a dead session is noticed at once, each notebook has a Triton cache of its own,
+and without a GPU its session is a fork of a warm process.
 
 nbval 0.11 waits for a reply until the cell's time limit even where the session's process has died,
 and gives it 10 s to answer at all and 5 s for each output, which are too few on a busy machine.
@@ -10,19 +10,23 @@ import time
 from queue import Empty
 
 import pytest
+from jupyter_client.provisioning import local_provisioner
 from nbval.kernel import RunningKernel
 from nbval.plugin import IPyNbFile
 
+from course import MODE
+from tests.support.warm_processes import WarmProcesses
+
 POLL_S = 1.0
-COMPILING = ("07-ahead-of-time.ipynb",)
-"""Notebooks that compile C."""
+COMPILING = ("ahead-of-time", "inside-a-c-program")
+"""Names of the lessons that compile C."""
 LEAST_S = 600
 """How long a session that lives is waited for at least."""
 
 
 def pytest_itemcollected(item):
     """A notebook runs on a GPU too, in one session: its cells stay in one process of xdist."""
-    if item.path.name in COMPILING:
+    if item.path.suffix == ".ipynb" and item.path.stem[3:] in COMPILING:
         item.add_marker(pytest.mark.compiler)
     if item.path.suffix == ".ipynb":
         item.add_marker(pytest.mark.gpu_too)
@@ -68,6 +72,8 @@ def setup_with_own_cache(self):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRITON_CACHE_DIR", self.triton_cache.name)
         patch.setenv("COURSE_PROGRESS", "off")  # nobody looks
+        if not MODE.gpu:  # which a process that has asked the driver cannot hand to its forks
+            patch.setattr(local_provisioner, "launch_kernel", WARM.launch_kernel)
         start_session(self)
 
 
@@ -76,6 +82,7 @@ def teardown_with_own_cache(self):
     self.triton_cache.cleanup()
 
 
+WARM = WarmProcesses()
 start_session, end_session = IPyNbFile.setup, IPyNbFile.teardown
 RunningKernel.await_reply = await_reply
 IPyNbFile.get_kernel_message = get_kernel_message

@@ -25,7 +25,13 @@ import msgspec
 import torch
 
 from course.benching.api import require_gpu
-from course.benching.attention_timeline import WARP_GROUP, AttentionTimeline, Launch, Program, Warp
+from course.benching.attention_timeline import (
+    WARP_GROUP,
+    AttentionTimeline,
+    TracedLaunch,
+    TracedProgram,
+    Warp,
+)
 from course.benching.source_hash import code_hash
 from course.benching.timed_code import TIMED
 from course.errors import CourseError
@@ -129,7 +135,7 @@ def measure() -> AttentionTimeline:
     )
 
 
-def _traced(name: str) -> Launch | None:
+def _traced(name: str) -> TracedLaunch | None:
     """Trace a launch in a process of its own."""
     with tempfile.TemporaryDirectory(prefix="course-proton-") as folder:
         # Triton's usual cache would give a kernel that was compiled with other scopes.
@@ -139,7 +145,7 @@ def _traced(name: str) -> Launch | None:
             sentence = ended.sentence(f"The trace of {name!r}")
             print(f"{sentence}. {ended.stdout} {ended.stderr[-2000:]}")
             return None
-        return msgspec.json.decode(Path(folder, LAUNCH).read_text(), type=Launch)
+        return msgspec.json.decode(Path(folder, LAUNCH).read_text(), type=TracedLaunch)
 
 
 def _trace(name: str, folder: Path) -> None:
@@ -179,7 +185,7 @@ def _trace(name: str, folder: Path) -> None:
     (written,) = folder.glob("trace*")
     trace = msgspec.json.decode(written.read_bytes(), type=Trace)
     programs = programs_of(trace.events, case.programs, settings.consumers)
-    launch = Launch(case.head_dim, case.length, case.heads, plain_us, scoped_us, programs)
+    launch = TracedLaunch(case.head_dim, case.length, case.heads, plain_us, scoped_us, programs)
     (folder / LAUNCH).write_bytes(msgspec.json.encode(launch))
 
 
@@ -199,7 +205,7 @@ def mode(settings: HopperSettings) -> Any:
     )
 
 
-def programs_of(events: Iterable[Event], most: int, consumers: int) -> tuple[Program, ...]:
+def programs_of(events: Iterable[Event], most: int, consumers: int) -> tuple[TracedProgram, ...]:
     """The first `most` programs of the last launch, of the first multiprocessor that has so many.
 
     consumers: warp groups that compute beside a producer; 0 where one does all.
@@ -218,7 +224,7 @@ def programs_of(events: Iterable[Event], most: int, consumers: int) -> tuple[Pro
     kept = sorted(cores[min(full)], key=lambda program: program[:2])[:most]
     first, _, _ = kept[0]
     return tuple(
-        Program(
+        TracedProgram(
             number,
             begins - first,
             max(each.args.ends for each in those) - begins,

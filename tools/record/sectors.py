@@ -31,7 +31,7 @@ STORED = ("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",)
 
 
 @dataclass(frozen=True)
-class Launch:
+class CountedLaunch:
     """A kernel with its grid, its arguments and its constants."""
 
     kernel: Kernel
@@ -48,43 +48,43 @@ def _floats(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.randn(*shape, device=DEVICE, generator=generator).to(dtype)
 
 
-def _vector_add(n: int, shift: int = 0, dtype: torch.dtype = torch.float32) -> Launch:
+def _vector_add(n: int, shift: int = 0, dtype: torch.dtype = torch.float32) -> CountedLaunch:
     x, y = _floats(n, dtype=dtype), _floats(n + shift, dtype=dtype)[shift:]
     args = (x, y, torch.empty_like(x), n)
-    return Launch(add_kernel, (triton.cdiv(n, 1024),), args, {"BLOCK_SIZE": 1024})
+    return CountedLaunch(add_kernel, (triton.cdiv(n, 1024),), args, {"BLOCK_SIZE": 1024})
 
 
-def _strided(stride: int) -> Launch:
+def _strided(stride: int) -> CountedLaunch:
     n = 2**18
     args = (_floats(n * stride), _floats(n), n, stride)
-    return Launch(copy_strided_kernel, (n // 1024,), args, {"BLOCK_SIZE": 1024})
+    return CountedLaunch(copy_strided_kernel, (n // 1024,), args, {"BLOCK_SIZE": 1024})
 
 
-def _transpose(kernel: Kernel, grid: tuple[int, ...], **blocks: int) -> Launch:
+def _transpose(kernel: Kernel, grid: tuple[int, ...], **blocks: int) -> CountedLaunch:
     rows, cols = 512, 768
     args = (_floats(rows, cols), _floats(cols, rows), rows, cols, rows * cols, cols, 1)
-    return Launch(kernel, grid, args, blocks)
+    return CountedLaunch(kernel, grid, args, blocks)
 
 
-def _add_row(rows: int, block_m: int, block_n: int) -> Launch:
+def _add_row(rows: int, block_m: int, block_n: int) -> CountedLaunch:
     args = (_floats(rows, block_n), _floats(block_n), _floats(rows, block_n))
-    return Launch(add_row_kernel, (64,), args, {"BLOCK_M": block_m, "BLOCK_N": block_n})
+    return CountedLaunch(add_row_kernel, (64,), args, {"BLOCK_M": block_m, "BLOCK_N": block_n})
 
 
-def _gather() -> Launch:
+def _gather() -> CountedLaunch:
     n = 2**16
     index = torch.randperm(n, generator=torch.Generator().manual_seed(0)).to(DEVICE)
     args = (_floats(n), index, _floats(n))
-    return Launch(gather_kernel, (n // 512,), args, {"BLOCK_SIZE": 512})
+    return CountedLaunch(gather_kernel, (n // 512,), args, {"BLOCK_SIZE": 512})
 
 
-def _matmul(dtype: torch.dtype) -> Launch:
+def _matmul(dtype: torch.dtype) -> CountedLaunch:
     n = 512
     args = (_floats(n, n, dtype=dtype), _floats(n, n, dtype=dtype), _floats(n, n), n)
-    return Launch(matmul_kernel, (n // 64, n // 64), args, {"BLOCK": 64})
+    return CountedLaunch(matmul_kernel, (n // 64, n // 64), args, {"BLOCK": 64})
 
 
-CASES: dict[str, Callable[[], Launch]] = {
+CASES: dict[str, Callable[[], CountedLaunch]] = {
     "vector add": partial(_vector_add, 2**20),
     "vector add, a length that 16 does not divide": partial(_vector_add, 2**20 - 7),
     "vector add, y begins one element late": partial(_vector_add, 2**20, shift=1),
@@ -164,6 +164,6 @@ def measure() -> Sectors:
     return Sectors(machine=this_machine(), compared=tuple(compared))
 
 
-def launches() -> Iterator[Launch]:
+def launches() -> Iterator[CountedLaunch]:
     """Every case, to be profiled."""
     return (case() for case in CASES.values())

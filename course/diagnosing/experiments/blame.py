@@ -89,8 +89,8 @@ def weighed(evidence: Evidence, experiments: Experiments) -> Iterator[tuple[Expe
 
 
 def _telling(experiments: Experiments) -> Iterator[Experiment]:
-    """Of each kind the single lines, or all lines together where no line saves most by itself; of
-    the changes of a parameter the best one."""
+    """The single lines of each kind, or all lines together where no line saves most by itself, and
+    the best change of each parameter."""
     kinds = dict.fromkeys(each.kind for each in experiments.done)
     for kind in kinds:
         own = [each for each in experiments.done if each.kind == kind]
