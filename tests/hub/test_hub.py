@@ -12,6 +12,7 @@ import tempfile
 import time
 import urllib.request
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
@@ -20,6 +21,7 @@ from hub.learner import Learner
 from tests.support.processes import PATIENCE_S, python_path
 
 pytestmark = pytest.mark.hub
+NOBODY = 65534
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +29,13 @@ def room():
     """A room of two seats; its address and the codes. All seats run as this user."""
     folder = Path(tempfile.mkdtemp(prefix="room-"))  # a path short enough for sockets
     port = free_ports(4)
+    account = {}
+    if not os.getuid():  # as root every learner would be root
+        account = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+        folder.chmod(0o777)
+        for path in (ROOT, *ROOT.parents):
+            if not path.stat().st_mode & 0o001:
+                pytest.skip(f"needs a checkout that every user can read: {path} is not")
     command = [sys.executable, "-m", "course", "workshop", "start", "--one-account"]
     options = ["--seats", "2", "--address", "127.0.0.1", "--port", str(port)]
     with (folder / "log").open("w") as log:
@@ -37,6 +46,7 @@ def room():
             stdout=log,
             stderr=log,
             start_new_session=True,
+            **account,
         )
     url = f"http://127.0.0.1:{port}"
     try:
@@ -114,6 +124,22 @@ async def a_morning(url, codes):
     first = next(row for row in board["room"]["exercises"] if row["name"] == "last-program")
     assert first["right"] == 1 and first["mistakes"] == {"a program stops by itself": 1}
     assert board["serving"] == ["seat-01"]
+
+    headers = {"ticket": "../codes.json"}
+    for action, form in (("unlock", {"seat": "leader"}), ("turn", headers), ("restart", {})):
+        bad = await leader.fetch(
+            "POST", f"{url}/services/board/{action}", urlencode(form), check=False
+        )
+        assert bad.status_code == 400, action
+    told = await leader.fetch("POST", f"{url}/services/board/unlock", "seat=seat-02")
+    assert codes["seat-02"] not in told.text
+    stranger = Learner(url, "seat-02", codes["seat-02"])
+    assert not await stranger.log_in()
+    stranger.code = told.json()["says"].split()[-1]
+    assert await stranger.log_in()
+    await leader.fetch("POST", f"{url}/services/board/restart", "seat=seat-01")
+    board = (await leader.fetch("GET", f"{url}/services/board/data")).json()
+    assert board["serving"] == []
 
     refused = await learner.fetch("GET", f"{url}/services/board/data", check=False)
     assert refused.status_code == 403
