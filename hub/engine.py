@@ -27,6 +27,7 @@ INSIDE = "/course/now"
 SEAT = "/etc/ipython"
 """Where a seat finds hub/seat: IPython looks there for its configuration."""
 HOME = "/home/learner"
+ENVIRONMENT = {"COURSE_HOME": HOME, "COURSE_GPU_QUEUE": "/queue", "PYTHONPATH": INSIDE}
 ANSWER_S = 60
 MOST_PROCESSES = 800
 QUEUE_OPTIONS = "size=4m,nr_inodes=4000,mode=1777,nosuid,nodev,noexec"

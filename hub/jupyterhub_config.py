@@ -2,10 +2,11 @@
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hub import ROOT, engine, tools
+from hub import ROOT, engine, one_account, tools
 from hub.authenticator import CodeAuthenticator
 from hub.settings import LEADER, MOST_SEATS, VARIABLE, read
 
@@ -39,12 +40,9 @@ c.Authenticator.allow_all = True  # everybody who knows a code
 c.Spawner.default_url = "/lab/tree/work/00-your-first-kernel.ipynb"
 c.Spawner.start_timeout = c.Spawner.http_timeout = 180  # forty may come at once
 c.LocalProcessSpawner.interrupt_timeout = 1  # work is on the disk; what is asked for is the end
-c.Spawner.environment = {
-    "COURSE_HOME": engine.HOME,
-    "COURSE_GPU_QUEUE": "/queue",
+environment: dict[str, Any] = {
     "COURSE_SEATS": str(settings.seats),
     "OMP_NUM_THREADS": str(max(1, round(settings.cores))),
-    "PYTHONPATH": engine.INSIDE,
     **{name: os.environ[name] for name in ("COURSE_MODE",) if name in os.environ},
 }
 
@@ -61,12 +59,14 @@ if settings.apart:
     for name, value in engine.spawner_settings(settings).items():
         setattr(c.DockerSpawner, name, value)
     c.Spawner.pre_spawn_hook = before_start
+    environment |= engine.ENVIRONMENT
 else:
-    from hub.one_account import spawner_settings
-
     c.JupyterHub.spawner_class = "simple"
-    for name, value in spawner_settings(settings).items():
+    for name, value in one_account.spawner_settings(settings).items():
         setattr(c.Spawner, name, value)
+    for name in one_account.environment(settings, LEADER):
+        environment[name] = partial(one_account.variable, settings, name)
+c.Spawner.environment = environment
 
 culler = [sys.executable, "-m", "jupyterhub_idle_culler", f"--timeout={settings.idle_s}"]
 board = [sys.executable, "-m", "hub.board"]

@@ -60,6 +60,11 @@ def environment(settings: Settings, name: str) -> dict[str, str]:
     }
 
 
+def variable(settings: Settings, variable_name: str, spawner: Any) -> str:
+    """The value of an environment variable, for the seat of a spawner."""
+    return environment(settings, spawner.user.name)[variable_name]
+
+
 def spawner_settings(settings: Settings) -> dict[str, Any]:
     """What JupyterHub's spawner of plain processes is told of every seat."""
     # -P: a learner's own json.py in the folder must not be taken for Python's.
