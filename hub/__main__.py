@@ -161,6 +161,7 @@ def load(
     from .load import load
 
     options = ["--seats", f"{seats}", "--address", "127.0.0.1", "--image", image]
+    options += ["--lessons", lessons]
     options += ["--memory", f"{memory}"] if memory else []
     options += ["--one-account"] if one_account else []
     outcome = load(options, port, numbers(lessons), out)
