@@ -2,6 +2,7 @@
 lacks."""
 
 import atexit
+import functools
 import importlib.util
 import os
 import shutil
@@ -22,6 +23,7 @@ atexit.register(shutil.rmtree, DATA, ignore_errors=True)
 
 MARKS = {
     "browser": "Chromium",
+    "container": "root, a container engine and the course's image",
     "compiler": "make, a C compiler and a C++ compiler",
     "gpu": "an NVIDIA GPU and GPU mode",
     "hub": "the tools that serve a room",
@@ -84,12 +86,29 @@ def missing(mark: str) -> str | None:
         from hub import tools
 
         return None if tools.ready() else "needs the tools of a room: course workshop setup"
+    if mark == "container":
+        return without_containers()
     if mark == "compiler":
         programs = [name for name in ("make", "cc", "g++") if shutil.which(name) is None]
         return f"needs {MARKS[mark]}: there is no {programs[0]}" if programs else None
     from course.doctor import find_browser
 
     return None if find_browser() else "needs a browser: apt-get install chromium"
+
+
+@functools.cache
+def without_containers() -> str | None:
+    """Why seats of a room cannot be containers here; None where they can."""
+    from course.errors import CourseError
+    from hub import engine
+
+    if os.getuid():
+        return "needs root: only it makes containers with disks of their own"
+    try:
+        image = engine.run(engine.program(), "images", "-q", "triton-course").strip()
+    except CourseError as error:
+        return f"needs podman or docker: {error}"
+    return None if image else "needs the course's image: podman build -t triton-course ."
 
 
 def pytest_runtest_setup(item):

@@ -24,9 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = {"lab": ".venv", "site": "build/site-tools", "hub": "build/hub/venv"}
-"""A set of packages -> its environment; the set "dev" is added to .venv."""
-GROUPS = {"lab": [], "dev": ["--group", "dev"]}
-"""A set of packages -> how `uv export` is asked for it; others are groups that stand alone."""
+"""A set of packages -> its environment; the sets "dev" and "hub" can be added to .venv."""
 
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 ANSWER_S = 20
@@ -41,8 +39,9 @@ class Stop(Exception):
 def main(arguments: list[str]) -> int:
     """Make an environment, or do nothing where it is made already; return the exit code.
 
-    arguments: nothing for the learner's .venv. "--dev" adds the test tools to it, and "--site"
-        makes that of the site's tools instead.
+    arguments: nothing for the learner's .venv. "--dev" adds the test tools to it and "--room" what
+        serves a room, as in the image of a room's seats; "--site" makes that of the site's tools
+        instead.
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
@@ -67,7 +66,8 @@ def environment_for(arguments: list[str]) -> "Environment":
     torch = os.environ.get("TORCH", "")
     if torch not in NEEDED_GB:
         raise Stop(f"TORCH is {torch!r}: set it to cpu for PyTorch's CPU build, or leave it unset.")
-    return Environment(("lab", "dev") if "--dev" in arguments else ("lab",), torch)
+    added = {"--dev": "dev", "--room": "hub"}
+    return Environment(("lab", *(added[each] for each in arguments if each in added)), torch)
 
 
 def complain(sentence: str) -> int:
@@ -208,7 +208,8 @@ class Uv:
         """The packages of the lock as pip and uv read them: versions and hashes, and no address, so
         that they may come from an index of the reader's own."""
         options = ["--frozen", "--no-emit-project", "--no-header", "--no-annotate"]
-        options += [option for each in sets for option in GROUPS.get(each, ["--only-group", each])]
+        groups = "--group" if "lab" in sets else "--only-group"
+        options += [option for each in sets if each != "lab" for option in (groups, each)]
         options += ["--extra", torch] if torch else []
         return check([self.program, "export", "-q", "--project", ROOT, *options], self.settings)
 

@@ -1,6 +1,5 @@
-"""`python -m hub setup|start|codes|fix|load`: what `course workshop` runs."""
+"""`python -m hub COMMAND`: what `course workshop` runs."""
 
-import math
 import os
 import sys
 from pathlib import Path
@@ -10,9 +9,11 @@ import typer
 
 from course.cli.workshop import COMMANDS
 from course.errors import CourseError
+from course.lessons.source import NOTEBOOKS
 
-from . import start, tools
+from . import keeping, slips, start, tools
 from .settings import MOST_SEATS, Settings, read
+from .settings import codes as known_codes
 
 LAST_PORT = 2**16 - 1 - 3
 """The last port that has three after it."""
@@ -36,7 +37,10 @@ def start_room(
     port: Annotated[int, typer.Option(help="Its port; the next three are used too.")] = 8000,
     memory: Annotated[float | None, typer.Option(help="GiB per seat.")] = None,
     cores: Annotated[float | None, typer.Option(help="Cores per seat.")] = None,
+    disk: Annotated[float, typer.Option(help="GiB per seat; 0: all share the host's.")] = 2,
     idle: Annotated[int, typer.Option(help="Minutes until an idle server ends.")] = 60,
+    lessons: Annotated[str, typer.Option(help="The plan's, as 00,01; shown first.")] = "",
+    image: Annotated[str, typer.Option(help="The course's image.")] = "triton-course",
     certificate: Annotated[str, typer.Option(help="A file; turns HTTPS on.")] = "",
     key: Annotated[str, typer.Option(help="The certificate's key.")] = "",
     one_account: Annotated[
@@ -48,17 +52,29 @@ def start_room(
         raise CourseError(f"{seats} seats: take 1 to {MOST_SEATS}.")
     if not 1 <= port <= LAST_PORT:
         raise CourseError(f"Port {port}: take 1 to {LAST_PORT}; the three after it are used too.")
-    for name, number in (("memory", memory), ("cores", cores), ("idle", idle)):
-        if number is not None and not 0 < number < math.inf:
-            raise CourseError(f"--{name} {number:g}: take a number larger than 0.")
+    if not address.strip():
+        raise CourseError("--address: name an address of this host, or 0.0.0.0 for all it has.")
+    plan = ",".join(numbers(lessons))
+    own_cores = len(os.sched_getaffinity(0))
+    gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    for name, number, least, most in (
+        ("memory", memory, 1, gib), ("cores", cores, 0.1, own_cores), ("idle", idle, 1, 10**4),
+        ("disk", disk or None, 0.1, 1000),
+    ):  # fmt: skip
+        if number is not None and not least <= number <= most:
+            raise CourseError(f"--{name} {number:g}: take {least:g} to {most:.4g}.")
     if os.getuid() and not one_account:
         raise CourseError(
-            "Only root can give each seat a user of its own: start it with sudo, or with"
-            " --one-account where every learner may see every other's work."
+            "Only root can give each seat a container and a disk of its own: start it with sudo, or"
+            " with --one-account where every learner may see every other's work."
+        )
+    if one_account and not os.getuid():
+        raise CourseError(
+            "--one-account as root would make every learner root on this host: run it as a user"
+            " without rights, or leave it out, and each seat is a container."
         )
     if bool(certificate) != bool(key):
         raise CourseError("HTTPS needs both: --certificate FILE and --key FILE.")
-    own_cores = len(os.sched_getaffinity(0))
     settings = Settings(
         folder=folder.absolute(),
         seats=seats,
@@ -66,7 +82,10 @@ def start_room(
         port=port,
         memory_bytes=int(memory * 2**30) if memory else start.seat_bytes(seats),
         cores=cores or max(1.0, min(2.0, own_cores / 2)),
+        disk_bytes=int(disk * 2**30) if not one_account else 0,
         idle_s=60 * idle,
+        lessons=plan,
+        image=image,
         python=start.learners_python(),
         apart=not one_account,
         certificate=_readable(certificate),
@@ -75,29 +94,123 @@ def start_room(
     start.start(settings)
 
 
+@app.command(help=COMMANDS["stop"])
+def stop(folder: Folder = FOLDER) -> None:
+    start.stop(read(folder.absolute()))
+
+
 @app.command(help=COMMANDS["codes"])
-def codes(folder: Folder = FOLDER) -> None:
-    print(start.codes_text(read(folder.absolute())))
+def codes(
+    print_: Annotated[
+        Path | None, typer.Option("--print", help="A page to print and cut, as slips.html.")
+    ] = None,
+    folder: Folder = FOLDER,
+) -> None:
+    settings = read(folder.absolute())
+    if print_:
+        slips.write(settings, print_)
+        print(f"{print_}: open it in a browser, print it and cut it.")
+    else:
+        for name, code in known_codes(settings).items():
+            print(f"{settings.public_url}    {name}    {code}")
 
 
 @app.command(help=COMMANDS["fix"])
-def fix(folder: Folder = FOLDER) -> None:
+def fix(
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False, folder: Folder = FOLDER
+) -> None:
     from .fix import fix
 
-    print(fix(read(folder.absolute())))
+    settings = read(folder.absolute())
+    if not yes:
+        typer.confirm("Has everybody saved (Ctrl+S)? What is not saved cannot be seen", abort=True)
+    print(fix(settings))
+
+
+@app.command("take-home", help=COMMANDS["take-home"])
+def take_home(
+    out: Annotated[Path, typer.Argument(help="A folder for one file per seat.")],
+    folder: Folder = FOLDER,
+) -> None:
+    for file in keeping.take_home(start.opened(folder), out):
+        print(file)
+
+
+@app.command(help=COMMANDS["clear"])
+def clear(
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False, folder: Folder = FOLDER
+) -> None:
+    settings = read(folder.absolute())
+    if not yes:
+        typer.confirm(f"Delete the work of all seats and their codes in {folder}?", abort=True)
+    start.stop(settings)
+    keeping.clear(settings)
+    print(f"Nothing of the room is left in {folder}.")
 
 
 @app.command(help=COMMANDS["load"])
 def load(
+    seats: Annotated[int, typer.Option(help="How many learners.")] = 6,
     lessons: Annotated[str, typer.Option(help="As 00,01.")] = "00,01",
+    memory: Annotated[float | None, typer.Option(help="GiB per seat.")] = None,
+    port: Annotated[int, typer.Option(help="The port of its room.")] = 8400,
+    image: Annotated[str, typer.Option(help="The course's image.")] = "triton-course",
+    one_account: Annotated[bool, typer.Option("--one-account")] = False,
     out: Annotated[Path | None, typer.Option(help="A file for the outcome, as JSON.")] = None,
-    folder: Folder = FOLDER,
 ) -> None:
     from .load import load
 
-    outcome = load(read(folder.absolute()), lessons.replace(" ", "").split(","), out)
+    options = ["--seats", f"{seats}", "--address", "127.0.0.1", "--image", image]
+    options += ["--lessons", lessons]
+    options += ["--memory", f"{memory}"] if memory else []
+    options += ["--one-account"] if one_account else []
+    outcome = load(options, port, numbers(lessons), out)
     print(outcome)
     raise typer.Exit(0 if outcome.good else 1)
+
+
+@app.command(help=COMMANDS["rehearse"])
+def rehearse(
+    seats: Annotated[int, typer.Option(help="How many learners the room will have.")] = 1,
+    lessons: Annotated[
+        str, typer.Option(help="The plan's lessons, as 00,01; all without it.")
+    ] = "",
+    image: Annotated[str, typer.Option(help="The course's image.")] = "triton-course",
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    from . import rehearse as rehearsal
+
+    if seats < 1:
+        raise CourseError(f"{seats} seats: take 1 or more.")
+    outcomes: list[rehearsal.Outcome] = []
+
+    def say(outcome: rehearsal.Outcome) -> None:
+        outcomes.append(outcome)
+        if not as_json:
+            print(outcome, flush=True)
+
+    answers = rehearsal.answers_of(numbers(lessons))
+    if not as_json:
+        print(f"About {rehearsal.minutes(answers)} minutes, more where the machine is busy.")
+    green = rehearsal.rehearse(seats, say, answers=answers, image=image)
+    if as_json:
+        print(rehearsal.as_json(outcomes))
+    else:
+        print("All green." if green else "Not ready: see what is RED above.")
+    raise typer.Exit(0 if green else 1)
+
+
+def numbers(lessons: str) -> list[str]:
+    """The numbers in a list as "00, 01". Raises CourseError where one is no lesson's."""
+    asked = [each.strip().zfill(2) for each in lessons.split(",") if each.strip()]
+    known = sorted(path.name[:2] for path in NOTEBOOKS.glob("[0-9][0-9]-*.ipynb"))
+    for lesson in asked:
+        if lesson not in known:
+            raise CourseError(
+                f"There is no lesson {lesson!r}: --lessons takes numbers such as"
+                f" {','.join(known[:2])}; the last is {known[-1]}."
+            )
+    return asked
 
 
 def _readable(file: str) -> str:

@@ -1,20 +1,19 @@
 """`course workshop fix`: give every seat the lessons as they are now, without touching its work."""
 
-import os
-import subprocess
 from dataclasses import dataclass, field
 
 import msgspec
 
 from course.files import write_whole
-from course.workshop.room import known_exercises
 
-from . import ROOT, seat_user
-from .settings import Settings, not_yours
+from . import engine, one_account
+from .room import known_exercises
+from .settings import Settings
 
 COPY_S = 120
 LONGEST = 300
 """Characters of what a seat says that are shown."""
+OPENED = f"{engine.SEAT}/opened.py"
 
 
 class Copied(msgspec.Struct):
@@ -42,23 +41,20 @@ class Fixed:
                 f" `course reset {name[:2]}` in their terminal gives the new one beside it"
             )
         lines += [f"{seat}: {problem}" for seat, problem in self.problems.items()]
-        reload = "Who has a renewed lesson open reloads its page."
+        reload = (
+            "Who has a renewed lesson open chooses File > Reload Notebook from Disk. A seat that is"
+            " not logged in gets the lessons when it is."
+        )
         return "\n".join([*lines, reload] if self.renewed else lines or ["Nothing was to be done."])
 
 
 def fix(settings: Settings) -> Fixed:
-    """Copy the lessons to the seats that have a folder, as each seat's own user.
-
-    Raises CourseError for somebody who did not start the workshop.
-    """
-    try:
-        os.listdir(settings.hub_folder)
-    except PermissionError as error:
-        raise not_yours(settings.folder) from error
+    """Bring the lessons to the seats that are there; the others get them at their next start."""
     write_whole(settings.exercises_file, msgspec.json.encode(known_exercises()))
     fixed = Fixed()
+    there = engine.running(settings) if settings.apart else settings.names
     for name in settings.names:
-        if not settings.home(name).is_dir():
+        if name not in there or not (settings.home(name) / "work").is_dir():
             continue
         copied = _copy(settings, name)
         if copied.problem:
@@ -76,18 +72,13 @@ def printable(text: str) -> str:
 
 
 def _copy(settings: Settings, name: str) -> Copied:
-    environ = {"PYTHONPATH": str(ROOT), "COURSE_MODE": "cpu"}
-    environ |= seat_user.environment(settings, name)
-    command = [settings.python, "-P", "-m", "hub.open_seat"]
+    """Have a seat bring its lessons up to date, as its own user."""
+    said = (
+        engine.inside(settings, name, "python", "-P", OPENED, limit_s=COPY_S)
+        if settings.apart
+        else one_account.opened(settings, name, COPY_S)
+    )
     try:
-        ended = seat_user.run_as(settings, name, command, settings.home(name), environ, COPY_S)
-    except subprocess.TimeoutExpired:
-        return Copied(problem=f"its lessons were not copied within {COPY_S} s")
-    except OSError as error:
-        return Copied(problem=f"its lessons could not be copied ({error.strerror})")
-    try:
-        return msgspec.json.decode(ended.stdout.splitlines()[-1], type=Copied)
+        return msgspec.json.decode(said.splitlines()[-1], type=Copied)
     except (ValueError, RecursionError, IndexError):
-        said = ended.stderr.strip().splitlines()
-        last = said[-1] if said else "it did not say what it did"
-        return Copied(problem=f"its lessons could not be copied ({last})")
+        return Copied(problem=f"its lessons could not be copied ({said[-LONGEST:] or 'no answer'})")

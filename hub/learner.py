@@ -16,7 +16,8 @@ from tornado.httpclient import HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
 from course.errors import CourseError
-from course.workshop.session import Ran
+
+from .session import Ran
 
 REQUEST_S = 120
 
@@ -90,12 +91,6 @@ class Learner:
         await self.fetch("GET", f"{self.url}/hub/home")
         address = f"{self.url}/hub/api/users/{self.name}/server"
         await self.fetch("DELETE", address)
-
-    async def close_session(self) -> None:
-        if self.socket is not None:
-            self.socket.close()
-            self.socket = None
-        await self.fetch("DELETE", f"{self.server}/api/kernels/{self.kernel}")
 
     async def run(self, cell: str, limit_s: float, interrupt_after_s: float = math.inf) -> Ran:
         """Run a cell; interrupt it after so many seconds if they are given.

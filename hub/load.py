@@ -1,29 +1,36 @@
-"""`course workshop load`: learners by the dozen against a running room.
+"""`course workshop load`: learners by the dozen in a room of their own.
 
-Each logs in, opens lessons, runs their cells, and gives a wrong and a right answer to each
-exercise. Three of them misbehave meanwhile: a loop without end, 30 GB, a crash. What comes out:
-how long answers took, what a seat takes in memory, and whether anything of one reached another.
+Each logs in, opens lessons and leaves them open, runs their cells, and gives a wrong and a right
+answer to each exercise. Three of them misbehave first: a loop without end, 30 GB, a crash. What
+comes out: how long answers took, what a seat takes in memory, and whether anything of one reached
+another. The room is made for it and removed with all that is in it.
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import platform
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+import httpx
+
 from course.errors import CourseError
 from course.files import write_whole
 from course.lessons.order import EXERCISE
 from course.lessons.source import NOTEBOOKS
-from course.workshop.answers import CRASH, GREEDY, IMPORTS, WITHOUT_END, Answers, all_answers
 
-from . import cgroups, seat_user
+from . import ROOT, engine
+from .answers import CRASH, GREEDY, IMPORTS, WITHOUT_END, Answers, all_answers
 from .learner import Learner
-from .settings import Settings, codes
+from .settings import Settings, codes, read
 
 CELL_S = 900
 GREEDY_CELL = """
@@ -35,7 +42,8 @@ while len(pieces) < 120:
 """
 SESSION = "load.ipynb"
 """No lesson: a session of its own, beside those of the lessons."""
-GONE_S = 60
+GONE_S = 120
+START_S = 180
 
 
 @dataclass
@@ -55,6 +63,8 @@ class Seat:
     misbehaved: str = ""
     """What it did, and what came of it."""
     peak_bytes: int = 0
+    killed: int = 0
+    """How often something in it was ended for want of memory."""
 
 
 @dataclass
@@ -70,7 +80,7 @@ class Load:
     reached_another: list[str]
     """Sentences about what reached one seat from another: must be empty."""
     left_over: list[str]
-    """Processes and groups that outlived their servers: must be empty."""
+    """Containers and disks that outlived the room: must be empty."""
 
     @property
     def answers_s(self) -> list[float]:
@@ -95,6 +105,7 @@ class Load:
         ]  # fmt: skip
         for seat in self.seats:
             lines += [f"{seat.name}: {seat.misbehaved}"] if seat.misbehaved else []
+            lines += [f"{seat.name}: out of memory {seat.killed} times"] if seat.killed else []
             lines += [f"{seat.name}: WRONG: {text}" for text in seat.errors + seat.wrong_verdicts]
         lines += [f"REACHED ANOTHER: {text}" for text in self.reached_another]
         lines += [f"LEFT OVER: {text}" for text in self.left_over]
@@ -102,40 +113,58 @@ class Load:
         return "\n".join(lines)
 
 
-def load(settings: Settings, lessons: list[str], out: Path | None = None) -> Load:
-    """Run all seats of a workshop that is running.
+def load(options: list[str], port: int, lessons: list[str], out: Path | None = None) -> Load:
+    """Start a room with these options of `start`, fill it with learners, and remove it.
 
-    Raises CourseError where a lesson does not exist, or a seat cannot log in. The servers are ended
+    Raises CourseError where the room does not start, or a seat cannot log in. The room is removed
     then too.
     """
-    refuse_unknown(lessons)
-    outcome = asyncio.run(_load(settings, lessons))
+    answers = all_answers()  # read once and first: while it is read, no connection is answered
+    with tempfile.TemporaryDirectory(prefix="load-") as parent:
+        folder = Path(parent) / "room"
+        command = [sys.executable, "-m", "hub", "start", "--folder", str(folder)]
+        room = subprocess.Popen([*command, "--port", str(port), *options], cwd=ROOT)
+        try:
+            settings = _wait_for(room, folder)
+            outcome = asyncio.run(_load(settings, lessons, answers))
+        finally:
+            room.terminate()
+            room.wait(GONE_S)
+        outcome.left_over += left_over(settings)
     if out:
         write_whole(out, json.dumps(asdict(outcome), indent=1) + "\n")
     return outcome
 
 
-def refuse_unknown(lessons: list[str]) -> None:
-    """Raise CourseError where these are not all numbers of lessons."""
-    known = sorted(path.name[:2] for path in NOTEBOOKS.glob("[0-9][0-9]-*.ipynb"))
-    for lesson in lessons:
-        if lesson not in known:
-            raise CourseError(
-                f"There is no lesson {lesson!r}: --lessons takes numbers such as"
-                f" {','.join(known[:2])}; the last is {known[-1]}."
-            )
+def _wait_for(room: "subprocess.Popen[bytes]", folder: Path) -> Settings:
+    """The settings of a room, once its hub answers. Raises CourseError where it ends instead."""
+    end = time.monotonic() + START_S
+    while room.poll() is None and time.monotonic() < end:
+        time.sleep(0.3)
+        with contextlib.suppress(CourseError, httpx.HTTPError):
+            settings = read(folder)
+            if httpx.get(f"{settings.own_url}/hub/login", trust_env=False).status_code == 200:
+                return settings
+    raise CourseError("The room for the load did not start; what it said stands above.")
 
 
-async def _load(settings: Settings, lessons: list[str]) -> Load:
-    # Read once and first: while it is read, no connection is answered.
-    answers, known = all_answers(), codes(settings)
-    begin = time.monotonic()
+def left_over(settings: Settings) -> list[str]:
+    """Containers and disks of a room that has ended which are still there."""
+    if not settings.apart:
+        return []
+    mounted = [name for name in settings.names if os.path.ismount(settings.home(name))]
+    return [f"{name}: its container" for name in engine.running(settings)] + [
+        f"{name}: its disk" for name in mounted
+    ]
+
+
+async def _load(settings: Settings, lessons: list[str], answers: dict[str, Answers]) -> Load:
+    known, begin = codes(settings), time.monotonic()
     learners = [Participant(settings.own_url, name, known[name]) for name in settings.names]
-    groups = cgroups.Groups(settings.room)
     try:
-        reached = await _morning(settings, groups, learners, lessons, answers)
+        reached = await _morning(settings, learners, lessons, answers)
     finally:
-        running = await _end_servers(learners)
+        left = await _end_servers(learners)
     gb = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9)
     return Load(
         date=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -145,13 +174,12 @@ async def _load(settings: Settings, lessons: list[str]) -> Load:
         seconds=time.monotonic() - begin,
         seats=[learner.seat for learner in learners],
         reached_another=reached,
-        left_over=running + await _left_over(settings, groups),
+        left_over=left,
     )
 
 
 async def _morning(
     settings: Settings,
-    groups: cgroups.Groups,
     learners: list["Participant"],
     lessons: list[str],
     answers: dict[str, Answers],
@@ -163,12 +191,15 @@ async def _morning(
     await asyncio.gather(
         *(learner.take_part(lessons, number, answers) for number, learner in enumerate(learners))
     )
+    containers = engine.running(settings) if settings.apart else {}
     for learner in learners:
-        learner.seat.peak_bytes = groups.peak_bytes(learner.name)
+        if container := containers.get(learner.name):
+            learner.seat.peak_bytes = container.peak_bytes
+            learner.seat.killed = container.killed
         await learner.reconnect()  # its connection has idled, and may have been closed
         whose = (await learner.run("print(whose, end='')", CELL_S)).text
-        if whose != learner.name and not learner.seat.misbehaved.endswith("new session"):
-            reached.append(f"{learner.name}: its session was lost, or is {whose!r}'s")
+        if whose != learner.name:
+            reached.append(f"{learner.name}: its last session was lost, or is {whose!r}'s")
     return reached
 
 
@@ -197,21 +228,18 @@ async def _log_in(learners: list["Participant"]) -> list[str]:
 
 
 LOOK = """
-import os, signal
-for what in ({home!r}, {codes!r}, {database!r}):
+import os, socket
+for what in {paths!r}:
     try:
-        os.listdir(what) if os.path.isdir(what) else open(what).read()
+        os.listdir(what) if os.path.isdir(what) else open(what, "rb").read(1)
         print("read", what)
-    except PermissionError:
+    except OSError:
         pass
-    except FileNotFoundError:
-        pass
-for pid in filter(str.isdigit, os.listdir("/proc")):
+for address in {addresses!r}:
     try:
-        if os.stat("/proc/" + pid).st_uid == {user}:
-            os.kill(int(pid), 0)
-            print("could end process", pid)
-    except (PermissionError, ProcessLookupError, FileNotFoundError):
+        socket.create_connection(address, 1).close()
+        print("reached", *address)
+    except OSError:
         pass
 try:
     open({course!r}, "a").close()
@@ -222,18 +250,15 @@ except OSError:
 
 
 async def _look_at_neighbors(settings: Settings, learners: list["Participant"]) -> list[str]:
-    """Each tries to read and to end what is its neighbor's, from its session and by its browser."""
+    """Each tries to read and to reach what is its neighbor's or the host's, from its session and by
+    its browser."""
     reached = []
     for learner, neighbor in zip(learners, [*learners[1:], learners[0]], strict=True):
         if learner is neighbor:
             continue
-        look = LOOK.format(
-            home=str(settings.home(neighbor.name)), codes=str(settings.codes_file),
-            database=str(settings.hub_folder / "hub.sqlite"), user=settings.user(neighbor.name),
-            course=str(NOTEBOOKS.parent / "README.md"),
-        )  # fmt: skip
-        ran = await learner.run(look, CELL_S)
-        reached += [f"{learner.name} {line}" for line in (ran.text + ran.error).splitlines()]
+        if settings.apart:
+            ran = await learner.run(look_around(settings, learner.name, neighbor.name), CELL_S)
+            reached += [f"{learner.name} {line}" for line in (ran.text + ran.error).splitlines()]
         answer = await learner.fetch("GET", f"{neighbor.server}/api/contents", check=False)
         if answer.status_code == 200 and '"content"' in answer.text:
             reached.append(f"{learner.name} lists the files of {neighbor.name} by its browser")
@@ -241,6 +266,18 @@ async def _look_at_neighbors(settings: Settings, learners: list["Participant"]) 
         if board.status_code == 200 and '"room"' in board.text:
             reached.append(f"{learner.name} sees the leader's board")
     return reached
+
+
+def look_around(settings: Settings, name: str, neighbor: str) -> str:
+    """A cell that tries what is not a seat's: it prints what it could read or reach."""
+    here, other = settings.gateway(name), settings.network(neighbor)
+    ports = (22, settings.port, *range(settings.port + 2, settings.port + 4))
+    addresses = [(here, port) for port in ports]
+    addresses += [(str(host), port) for host in list(other)[1:4] for port in (8888, *ports)]
+    folder = [settings.home(neighbor), settings.codes_file, settings.hub_folder / "hub.sqlite"]
+    paths = [*map(str, folder), str(settings.hub_folder / "engine.sock"), "/var/run/docker.sock"]
+    course = f"{engine.INSIDE}/notebooks/README.md"
+    return LOOK.format(paths=paths, addresses=[*addresses, ("1.1.1.1", 53)], course=course)
 
 
 class Participant(Learner):
@@ -254,7 +291,6 @@ class Participant(Learner):
         """Have the server started, and a session of its own beside those of the lessons."""
         self.seat.server_s = await self.open_server()
         await self.open_session(SESSION)
-        await self.run(f"whose = {self.name!r}", CELL_S)
 
     async def take_part(self, lessons: list[str], number: int, answers: dict[str, Answers]) -> None:
         """Go through the lessons; the first three learners misbehave first."""
@@ -295,11 +331,12 @@ class Participant(Learner):
         return "a crash: it has a new session"
 
     async def _go_through(self, lesson: str, answers: dict[str, Answers]) -> None:
-        """Run a lesson's cells in a session of its own; exercises first wrong, then right."""
+        """Run a lesson's cells in a session of its own, which stays; exercises first wrong, then
+        right."""
         (name,) = [path.name for path in NOTEBOOKS.glob(f"{lesson}-*.ipynb")]
-        before = self.kernel
         cells = await self.notebook(name)
         await self.open_session(name)
+        await self.run(f"whose = {self.name!r}", CELL_S)
         exercise = ""
         for cell in cells:
             if marker := EXERCISE.match(cell.split("\n")[0]):
@@ -311,8 +348,6 @@ class Participant(Learner):
                 if ran.error or not ran.ended:
                     what = f"{name}: {ran.error or 'died'}: {cell.splitlines()[0][:60]}"
                     self.seat.errors.append(what)
-        await self.close_session()
-        self.kernel = before  # it goes on, and is asked again at the end
 
     async def _answer(self, answers: Answers) -> None:
         for cell, verdict in ((answers.wrong, answers.wrong_verdict), (answers.right, "right")):
@@ -322,18 +357,3 @@ class Participant(Learner):
             if ran.verdict != verdict:
                 what = f"{answers.exercise}: {ran.verdict!r} in place of {verdict!r}"
                 self.seat.wrong_verdicts.append(what)
-
-
-async def _left_over(settings: Settings, groups: cgroups.Groups) -> list[str]:
-    """Processes and control groups of seats that are still there a minute later."""
-    end = time.monotonic() + GONE_S
-    while True:
-        left = []
-        for name in settings.names:
-            if settings.apart:
-                pids = seat_user.processes(settings.user(name))
-                left += [f"{name}: process {pid}" for pid in pids]
-            left += [f"{name}: its control group"] if groups.is_there(name) else []
-        if not left or time.monotonic() > end:
-            return left
-        await asyncio.sleep(0.5)

@@ -1,5 +1,6 @@
 """What the leader has set, and where everything of a workshop lies: one folder."""
 
+import ipaddress
 import json
 import os
 import secrets
@@ -15,8 +16,10 @@ from course.files import advice, write_whole
 VARIABLE = "WORKSHOP_FOLDER"
 """Tells the hub and its services which folder is theirs."""
 FIRST_USER = 60600
-"""User ids from here on are the seats' own. Systems leave 60578 to 61183 to nobody."""
+"""User ids from here on are the seats' own, inside their containers (Dockerfile)."""
 MOST_SEATS = 400
+NETWORK = ipaddress.IPv4Network("10.176.0.0/12")
+"""Every room has a part of these addresses by its port, and every seat eight of that part."""
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
 """Every address of this host -> the one that it has for itself."""
 LEADER = "leader"
@@ -32,18 +35,22 @@ class Settings:
     seats: int
     address: str = "0.0.0.0"
     port: int = 8000
-    """The proxy's; the three after it are the hub's, the proxy's own and the board's, on this host
-    alone."""
+    """The proxy's; the three after it are the hub's, the proxy's own and the board's."""
     memory_bytes: int = 3 * 2**30
     """A seat's limit: for its server, its sessions, and their checks."""
     cores: float = 1.0
-    """A seat's limit, where the host can hold it."""
+    """A seat's limit."""
+    disk_bytes: int = 2**31
+    """The size of a seat's disk; 0 where all seats share the host's."""
     idle_s: int = 3600
     """After so long without a sign of life a seat's server is ended; its work stays."""
+    lessons: str = ""
+    """The numbers of the plan's lessons, which the board shows first; empty for all."""
+    image: str = "triton-course"
     python: str = ""
-    """The Python of the course's own environment."""
+    """The Python of the course's own environment, for seats of one account."""
     apart: bool = True
-    """Whether each seat is a user of its own."""
+    """Whether each seat is a container of its own."""
     certificate: str = ""
     key: str = ""
 
@@ -69,10 +76,6 @@ class Settings:
     def exercises_file(self) -> Path:
         """The file from which the board knows the exercises."""
         return self.hub_folder / "exercises.json"
-
-    @property
-    def jupyter_folder(self) -> Path:
-        return self.folder / "jupyter"
 
     @property
     def names(self) -> list[str]:
@@ -103,13 +106,42 @@ class Settings:
 
     def user(self, name: str) -> int:
         """The user id of a seat, or of the leader; this process's own where seats share one."""
-        if not self.apart:
-            return os.getuid()
-        return FIRST_USER + (0 if name == LEADER else int(name.removeprefix("seat-")))
+        return FIRST_USER + _number(name) if self.apart else os.getuid()
+
+    def owner(self, path: Path) -> str:
+        """The seat that a file belongs to; empty for a file of nobody's, or of one account."""
+        try:
+            number = path.lstat().st_uid - FIRST_USER
+        except OSError:
+            return ""
+        return f"seat-{number:02}" if self.apart and 0 < number <= self.seats else ""
+
+    def container(self, name: str) -> str:
+        """The name of a seat's container, and of the network that it alone is in."""
+        return f"{self.room}-{name}"
+
+    @property
+    def subnet(self) -> ipaddress.IPv4Network:
+        """The addresses of the room's seats, by its port."""
+        part = self.port // 4 % 2 ** (20 - NETWORK.prefixlen)
+        return ipaddress.IPv4Network(f"{NETWORK.network_address + part * 2**12}/20")
+
+    def network(self, name: str) -> ipaddress.IPv4Network:
+        """The addresses of a seat's network; the first of its hosts is this one."""
+        start = self.subnet.network_address + 8 * _number(name)
+        return ipaddress.IPv4Network(f"{start}/29")
+
+    def gateway(self, name: str) -> str:
+        """This host's address in a seat's network."""
+        return str(self.network(name).network_address + 1)
 
     def write(self) -> None:
         fields = {**asdict(self), "folder": str(self.folder)}
         write_whole(self.folder / "settings.json", json.dumps(fields, indent=1))
+
+
+def _number(name: str) -> int:
+    return 0 if name == LEADER else int(name.removeprefix("seat-"))
 
 
 def read(folder: Path) -> Settings:
@@ -153,6 +185,13 @@ def codes(settings: Settings) -> dict[str, str]:
                 f"{settings.codes_file} could not be written ({error.strerror}): {advice(error)}."
             ) from error
     return {name: known[name] for name in wanted}
+
+
+def new_code(settings: Settings, name: str) -> str:
+    """Give a seat another code; the code. Who is logged in stays so. Raises CourseError."""
+    known = codes(settings) | {name: _code()}
+    write_private(settings.codes_file, json.dumps(known, indent=1))
+    return known[name]
 
 
 def _known_codes(file: Path) -> dict[str, str]:

@@ -1,78 +1,173 @@
-"""Start the hub: `course workshop start`."""
+"""Start the hub and stay with it until it ends: `course workshop start`."""
 
-import json
+import contextlib
+import fcntl
 import os
+import re
+import signal
 import socket
+import ssl
+import subprocess
 import sys
-import uuid
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
 from course.errors import CourseError
 from course.isolate.limits import free_memory_bytes
-from course.workshop.room import known_exercises
 
-from . import ROOT, cgroups, seat_user, tools
-from .settings import LEADER, VARIABLE, Settings, codes
+from . import ROOT, engine, one_account, tools
+from .room import known_exercises
+from .settings import LEADER, VARIABLE, Settings, codes, read
 
-LEAST_SEAT_BYTES = 2 * 2**30
-"""With less, a check does not fit beside its session and server (hub/README.md)."""
-MOST_SEAT_BYTES = 3 * 2**30
-LONGEST_SOCKET = 107
-"""Bytes of a path that the system takes for a socket."""
-NOT_APART = (
-    "Seats are NOT kept apart: all run as you, so a learner can read and end what another one"
-    " has. Start as root (sudo) to keep them apart."
+LEAST_SEAT_BYTES = 3 * 2**30
+"""What a learner takes whose lessons stay open, as hub/README.md shows; every document says it."""
+MOST_SEAT_BYTES = 4 * 2**30
+WARNING = re.compile(
+    r"\[[WEC] (?!.* (log|web):|.*(without SSL|pycurl|missing route|OAuth without))"
+)
+"""A line of the hub's log that the leader sees at once: not what it says at every start."""
+POLL_S = 0.3
+ENDING_S = 60
+ONE_ACCOUNT = (
+    "All seats run as you, and are NOT kept apart: every learner can read, change and end what"
+    " every other one has, and all that you can read on this host. Only for people who trust one"
+    " another; with sudo and without --one-account each seat is a container."
 )
 
 
 def start(settings: Settings) -> None:
-    """Prepare everything, say what the leader needs, and become the hub.
+    """Prepare everything, say what the leader needs, and serve the room until it is ended.
 
     Raises CourseError where something is missing.
     """
-    refuse_long(settings)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    try:
+        with contextlib.ExitStack() as room:
+            make_folder(settings)
+            lock = room.enter_context(only_one(settings))
+            environ = prepare(settings, room)
+            for line in report(settings, codes(settings)):
+                print(line, flush=True)
+            _serve(settings, environ, lock)
+    except KeyboardInterrupt:
+        print("The room is ended. The work is kept.")
+
+
+def prepare(settings: Settings, room: contextlib.ExitStack) -> dict[str, str]:
+    """Make all that the hub needs, to be taken away at the end of the room; the hub's environment.
+
+    Raises CourseError where something is missing.
+    """
     for port in range(settings.port, settings.port + 4):
         refuse_taken(settings.address if port == settings.port else "127.0.0.1", port)
-    if settings.apart:
-        seat_user.refuse_accounts(settings)
-    seat_user.refuse_unreadable(settings)
+    refuse_pair(settings)
     if not tools.ready():
         tools.make()
-    prepare(settings)
-    seat_user.refuse_unreadable_tools(settings)
-    for line in report(settings, codes(settings), cgroups.Groups(settings.room).why_not):
-        print(line, flush=True)
     environ = {
         **os.environ,
         VARIABLE: str(settings.folder),
         "PYTHONPATH": str(ROOT),
         "PATH": f"{tools.VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
     }
-    os.chdir(settings.hub_folder)
+    settings.write()
+    settings.exercises_file.write_bytes(msgspec.json.encode(known_exercises()))
+    if settings.apart:
+        room.callback(engine.remove, settings)
+        engine.prepare(settings)
+        environ["DOCKER_HOST"] = room.enter_context(engine.listening(settings))
+    else:
+        one_account.refuse_long(settings)
+        one_account.prepare(settings)
+    return environ
+
+
+def _serve(settings: Settings, environ: dict[str, str], lock: int) -> None:
+    """Run the hub until it ends or this process is asked to. What it says goes to its log, and its
+    warnings to the terminal. The room counts as running until the hub has ended too."""
     config = ROOT / "hub" / "jupyterhub_config.py"
-    command = [str(tools.PYTHON), "-m", "jupyterhub", "-f", str(config)]
-    os.execve(command[0], command, environ)
+    # Its own session: Ctrl-C is for this process. It ends with this one, even if that is killed.
+    command = ["setpriv", "--pdeathsig", "TERM", str(tools.PYTHON), "-m", "jupyterhub", "-f"]
+    with log_file(settings).open("a+") as log:
+        log.seek(0, os.SEEK_END)
+        hub = subprocess.Popen(
+            [*command, str(config)], cwd=settings.hub_folder, env=environ, stdin=subprocess.DEVNULL,
+            stdout=log.fileno(), stderr=subprocess.STDOUT, start_new_session=True, pass_fds=[lock],
+        )  # fmt: skip
+        with log_file(settings).open() as said:
+            said.seek(0, os.SEEK_END)
+            try:
+                while hub.poll() is None:
+                    time.sleep(POLL_S)
+                    for line in said:
+                        if WARNING.match(line):
+                            print(line.rstrip(), flush=True)
+            finally:
+                hub.terminate()
+                try:
+                    hub.wait(ENDING_S)
+                except subprocess.TimeoutExpired:
+                    hub.kill()
+    raise CourseError(f"The hub has ended by itself; {log_file(settings)} says why.")
 
 
-def refuse_long(settings: Settings) -> None:
-    """Raise CourseError where the sockets of sessions would have longer paths than the system
-    takes."""
-    socket_name = f"kernel-{uuid.uuid4()}-ipc-5"
-    if len(os.fsencode(settings.home("seat-400") / ".run" / socket_name)) > LONGEST_SOCKET:
-        raise CourseError(
-            f"The path {settings.folder} is too long for the sockets of sessions: name a shorter"
-            " one with --folder."
-        )
+def stop(settings: Settings) -> None:
+    """End a room that runs, or what is left of one that was killed."""
+    lock = settings.hub_folder / "lock"
+    pid = lock.read_text().strip() if lock.exists() else ""
+    with contextlib.suppress(CourseError), only_one(settings):
+        pid = ""
+    if pid:
+        with contextlib.suppress(ProcessLookupError):  # killed, and its hub is about to end
+            os.kill(int(pid), signal.SIGTERM)
+    end = time.monotonic() + 2 * ENDING_S
+    while True:
+        try:
+            with only_one(settings):
+                if settings.apart:
+                    engine.remove(settings)
+                return
+        except CourseError:
+            if time.monotonic() > end:
+                raise
+        time.sleep(POLL_S)
+
+
+@contextlib.contextmanager
+def only_one(settings: Settings) -> Iterator[int]:
+    """Keep a second room out of the folder as long as the block lasts, or a process that has this
+    file open. Raises CourseError."""
+    with (settings.hub_folder / "lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise CourseError(
+                f"A room runs in {settings.folder} already: `course workshop stop` ends it, and"
+                " another room needs another --folder and --port."
+            ) from error
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        yield lock.fileno()
+
+
+def log_file(settings: Settings) -> Path:
+    return settings.hub_folder / "hub.log"
 
 
 def refuse_taken(address: str, port: int) -> None:
-    """Raise CourseError where something listens at this port."""
+    """Raise CourseError where something listens at this port, or the address is not this host's."""
     with socket.socket() as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             trial.bind((address, port))
+        except socket.gaierror as error:
+            raise CourseError(
+                f"--address {address}: this host has no such address ({error.strerror})."
+            ) from error
         except OSError as error:
             raise CourseError(
                 f"Port {port} of {address} cannot be used ({error.strerror}): take another with"
@@ -80,18 +175,35 @@ def refuse_taken(address: str, port: int) -> None:
             ) from error
 
 
-def prepare(settings: Settings) -> None:
-    """Make the workshop's folder: settings, codes, and what the seats share."""
-    refuse_prepared(settings)
+def refuse_pair(settings: Settings) -> None:
+    """Raise CourseError where the certificate and the key are no pair."""
+    if settings.certificate:
+        try:
+            ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(
+                settings.certificate, settings.key
+            )
+        except (OSError, ssl.SSLError) as error:
+            raise CourseError(
+                f"{settings.certificate} and {settings.key} are no certificate and its key"
+                f" ({error})."
+            ) from error
+
+
+def make_folder(settings: Settings) -> None:
+    """Make the workshop's folder. Raises CourseError where somebody else made it, or a link in it,
+    that root would follow."""
+    inside = ("seats", "disks", "hub", "queue", "jupyter", "settings.json", "codes.json")
     try:
-        settings.folder.mkdir(parents=True, exist_ok=True)
-        settings.folder.chmod(0o711)  # seats pass through it to their own folder
+        for path in (settings.folder, *(settings.folder / name for name in inside)):
+            mine = path.parent.name in ("hub", "queue") or not path.exists()
+            if path.is_symlink() or not (mine or path.stat().st_uid == os.getuid()):
+                raise CourseError(
+                    f"{path} is a link or belongs to another user: name another folder with"
+                    " --folder."
+                )
+        settings.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         settings.hub_folder.mkdir(mode=0o700, exist_ok=True)
         settings.queue_folder.mkdir(exist_ok=True)
-        settings.queue_folder.chmod(0o1777)  # all write there, each to its own files
-        write_kernel(settings)
-        settings.write()
-        settings.exercises_file.write_bytes(msgspec.json.encode(known_exercises()))
     except OSError as error:
         raise CourseError(
             f"The folder {settings.folder} cannot be used ({error.strerror}): name another one with"
@@ -99,71 +211,40 @@ def prepare(settings: Settings) -> None:
         ) from error
 
 
-def refuse_prepared(settings: Settings) -> None:
-    """Raise CourseError where somebody else made the folder, or a link in it, that root would
-    follow."""
-    inside = ("seats", "hub", "queue", "jupyter", "settings.json", "codes.json")
-    for path in (settings.folder, *(settings.folder / name for name in inside)):
-        if path.is_symlink() or (path.exists() and path.stat().st_uid != os.getuid()):
-            raise CourseError(
-                f"{path} is a link or belongs to another user: name another folder with --folder."
-            )
-
-
-def write_kernel(settings: Settings) -> None:
-    """Let the learners' servers start sessions in the course's own environment."""
-    folder = settings.jupyter_folder / "kernels" / "python3"
-    folder.mkdir(parents=True, exist_ok=True)
-    command = [settings.python, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    spec = {"argv": command, "display_name": "Python 3 (ipykernel)", "language": "python"}
-    (folder / "kernel.json").write_text(json.dumps(spec))
-    for path in (settings.jupyter_folder, *settings.jupyter_folder.rglob("*")):
-        path.chmod(0o755 if path.is_dir() else 0o644)
-
-
 def seat_bytes(seats: int) -> int:
     """The memory limit of a seat where the leader names none: an equal part of nine tenths of what
-    is free, at least 2 and at most 3 GiB."""
+    is free, between what a day takes and a little more."""
     return max(LEAST_SEAT_BYTES, min(MOST_SEAT_BYTES, free_memory_bytes() * 9 // 10 // seats))
 
 
-def report(settings: Settings, known: dict[str, str], why_no_limits: str) -> list[str]:
+def report(settings: Settings, known: dict[str, str]) -> list[str]:
     """What the leader reads: the address, the codes, and what this host does not hold."""
-    size = f"{settings.memory_bytes / 2**30:.1f} GiB and {settings.cores:g} core(s)"
     lines = [f"The room is at {settings.public_url}", ""]
     lines += [f"  {name:10} {code}" for name, code in known.items()]
     lines += ["", f"The board is at {settings.public_url}/services/board/, for {LEADER}."]
-    if why_no_limits:
+    if settings.apart:
+        disk = f", and a disk of {settings.disk_bytes / 2**30:.1f} GiB" * bool(settings.disk_bytes)
         lines.append(
-            f"No seat is held to a limit, since {why_no_limits}: one learner can take the memory"
-            " of all. Checks limit themselves."
+            f"Each seat has {settings.memory_bytes / 2**30:.1f} GiB, {settings.cores:g} core(s)"
+            f"{disk}; what asks for more is ended, in that seat alone."
         )
+        if not settings.disk_bytes:
+            lines.append("All seats write to one disk: one learner can fill it for all.")
     else:
+        lines.append(ONE_ACCOUNT)
+    free, needed = free_memory_bytes(), settings.seats * LEAST_SEAT_BYTES
+    if needed > free:
         lines.append(
-            f"Each seat has {size}; what asks for more memory is ended, in that seat alone."
+            f"{settings.seats} learners take up to {needed / 2**30:.0f} GiB, and"
+            f" {free / 2**30:.0f} are free: enough for {max(1, free // LEAST_SEAT_BYTES)}."
         )
-    free = free_memory_bytes()
-    if settings.seats * LEAST_SEAT_BYTES > free:
-        fits = max(1, free // LEAST_SEAT_BYTES)
-        lines.append(
-            f"{free / 2**30:.0f} GiB are free: enough for {fits} seats with a check at the same"
-            f" moment, and {settings.seats} may come."
-        )
-    if not settings.apart:
-        lines.append(NOT_APART)
     if not settings.certificate:
         lines.append(
             "Codes and work cross the network unencrypted: --certificate and --key turn HTTPS on."
         )
-    lines.append(f"Work is kept in {settings.folder}/seats. Ctrl-C ends the room and keeps it.")
+    lines.append(f"What the hub says goes to {log_file(settings)}; its warnings stand here.")
+    lines.append("Ctrl-C or `course workshop stop` ends the room and keeps the work.")
     return lines
-
-
-def codes_text(settings: Settings) -> str:
-    """The codes again, one line per seat, to print and cut."""
-    return "\n".join(
-        f"{settings.public_url}    {name}    {code}" for name, code in codes(settings).items()
-    )
 
 
 def default_folder() -> Path:
@@ -174,3 +255,12 @@ def learners_python() -> str:
     """The Python of the environment that this command runs in, by the name that has the course's
     packages: a link's target would not find them."""
     return os.path.join(sys.prefix, "bin", "python")
+
+
+def opened(folder: Path) -> Settings:
+    """The workshop of a folder, with its disks in place. Raises CourseError."""
+    settings = read(folder.absolute())
+    if settings.apart:
+        for name in settings.names:
+            engine.make_home(settings, name)
+    return settings

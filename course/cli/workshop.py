@@ -2,7 +2,7 @@
 
 import os
 import sys
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -11,42 +11,23 @@ from course.errors import CourseError
 app = typer.Typer(help="A room of learners on one host.", no_args_is_help=True)
 
 
-@app.command()
-def rehearse(
-    seats: Annotated[int, typer.Option(help="How many learners the room will have.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
-) -> None:
-    """Do on this host what the room will do, as a learner would: green, or red with the sentence
-    that helps. Exit 1 where anything is red."""
-    from course.workshop import rehearse as rehearsal
-
-    outcomes: list[rehearsal.Outcome] = []
-
-    def say(outcome: rehearsal.Outcome) -> None:
-        outcomes.append(outcome)
-        if not as_json:
-            print(outcome, flush=True)
-
-    green = rehearsal.rehearse(seats, say)
-    if as_json:
-        print(rehearsal.as_json(outcomes))
-    else:
-        print("All green." if green else "Not ready: see what is RED above.")
-    raise typer.Exit(0 if green else 1)
-
-
 PASSED_ON: dict[str, Any] = {
     "allow_extra_args": True,
     "ignore_unknown_options": True,
     "help_option_names": [],
 }
 COMMANDS = {
+    "rehearse": "Do on this host what the room will do, as a learner would: green, or red with the"
+    " sentence that helps. Exit 1 where anything is red.",
     "setup": "Download what serves a room, so that the start needs no network.",
     "start": "Start a JupyterHub for the room on this host, and print each seat's code; Ctrl-C ends"
     " it.",
-    "codes": "Print the address and the code of each seat again.",
+    "stop": "End the room; the work is kept.",
+    "codes": "Print the address and the code of each seat again; with --print, a page to cut.",
     "fix": "Give every seat the lessons as they are now; what a learner has begun stays.",
-    "load": "Try a running room with learners that log in, run lessons and misbehave.",
+    "take-home": "Pack each learner's work into one file.",
+    "clear": "End the room and delete the work, the codes and all else that it keeps.",
+    "load": "Fill a room of its own with learners that log in, run lessons and misbehave.",
 }
 """The commands of hub/, to which what was typed is passed on."""
 

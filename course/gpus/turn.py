@@ -10,6 +10,7 @@ import fcntl
 import getpass
 import json
 import os
+import pwd
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from course.errors import CourseError
 from .shared_memory_notice import memory_notice
 
 POLL_S = 0.2
+LONGEST_S = 24 * 3600
+"""Nobody has waited for longer: a file's time can be set."""
 MOST_BYTES = 4096
 """A ticket is smaller; what is larger was not written by this module."""
 
@@ -122,14 +125,33 @@ def _read(path: Path) -> Ticket | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
-    with os.fdopen(descriptor, "rb") as file, contextlib.suppress(ValueError, TypeError, KeyError):
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:  # somebody holds it
-            content = json.loads(file.read(MOST_BYTES))
-            since = os.fstat(descriptor).st_mtime
-            return Ticket(path, str(content["who"])[:40], str(content["what"])[:80], since)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:  # somebody holds it
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
+            content = json.loads(os.read(descriptor, MOST_BYTES))
+            status, now = os.fstat(descriptor), time.time()
+            since = min(now, max(status.st_mtime, now - LONGEST_S))
+            # The system knows whose a ticket is; what its owner says is shown as one line of text.
+            who = _account(status.st_uid) or _printable(content["who"], 40)
+            return Ticket(path, who, _printable(content["what"], 80), since)
+    except OSError:
+        pass  # no ticket
+    finally:
+        os.close(descriptor)
     return None
+
+
+def _printable(text: object, most: int) -> str:
+    return "".join(each for each in str(text) if each.isprintable())[:most]
+
+
+def _account(user: int) -> str:
+    """The name of another user's account, such as a seat's; empty for our own and where it has
+    none."""
+    with contextlib.suppress(KeyError):
+        return pwd.getpwuid(user).pw_name if user != os.getuid() else ""
+    return ""
 
 
 def _name() -> str:

@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import json
 import os
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,11 +34,14 @@ class Copied:
     """Worked in by the reader, of lessons that the course no longer has: moved to EARLIER."""
 
 
-def copy_lessons(notebooks: Path = NOTEBOOKS, work: Path = WORK) -> Copied:
+def copy_lessons(
+    notebooks: Path = NOTEBOOKS, work: Path = WORK, begun: Collection[str] = ()
+) -> Copied:
     """Copy to work/ every lesson that is not there, and renew copies that the reader never touched.
 
-    A file that the reader has changed is never written to. Raises CourseError where a lesson cannot
-    be copied; those before it are whole, and the next call goes on from there.
+    A file whose cells the reader has changed is never written to, nor one of a lesson that was
+    begun, whose number is given: its page may hold what is not saved. Raises CourseError where a
+    lesson cannot be copied; those before it are whole, and the next call goes on from there.
     """
     _make_folder(work)
     remove_leftovers(work)
@@ -54,10 +58,14 @@ def copy_lessons(notebooks: Path = NOTEBOOKS, work: Path = WORK) -> Copied:
             # Half a copy, of an interrupted call, or one with outputs, as earlier versions of the
             # course made it: nobody's work.
             into = copied.renewed
-        elif mine == content or origins.get(name) in (hash_of(content), hash_of(published)):
+        elif sources_of(mine) == sources_of(content) or origins.get(name) in (
+            sources_of(content),
+            hash_of(content),
+            hash_of(published),
+        ):
             _record(work, origins, name, content)
             continue
-        elif hash_of(mine) == origins.get(name):
+        elif origins.get(name) in (hash_of(mine), sources_of(mine)) and name[:2] not in begun:
             into = copied.renewed
         if into is not None and replace_unchanged(work / name, mine, content):
             into.append(name)
@@ -74,7 +82,7 @@ def _clear_earlier(work: Path, origins: dict[str, str], lessons: set[str]) -> li
     moved = []
     for name in sorted(set(origins) - lessons):
         mine = _content(work / name)
-        if mine is not None and hash_of(mine) != origins[name]:
+        if mine is not None and origins[name] not in (hash_of(mine), sources_of(mine)):
             (work / EARLIER).mkdir(exist_ok=True)
             (work / name).rename(_kept_name(work / EARLIER / name))
             moved.append(name)
@@ -160,8 +168,8 @@ def _content(mine: Path) -> bytes | None:
 
 def _record(work: Path, origins: dict[str, str], name: str, content: bytes) -> None:
     """Note, for the next time, which text a copy was made from."""
-    if origins.get(name) != hash_of(content):
-        origins[name] = hash_of(content)
+    if origins.get(name) != sources_of(content):
+        origins[name] = sources_of(content)
         write_whole(work / ORIGINS, json.dumps(origins, indent=1))
 
 
@@ -176,6 +184,18 @@ def hashes_in(file: Path) -> dict[str, str]:
     except (OSError, ValueError, RecursionError):
         return {}  # lost or damaged: then every copy counts as the reader's own
     return hashes if isinstance(hashes, dict) else {}
+
+
+def sources_of(notebook: bytes) -> str:
+    """A hash of a notebook's cells, whatever a lab adds to them that is saved without a change; of
+    the bytes where it is no notebook."""
+    try:
+        cells = [
+            (each["cell_type"], "".join(each["source"])) for each in json.loads(notebook)["cells"]
+        ]
+        return hash_of(json.dumps(cells).encode())
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return hash_of(notebook)
 
 
 def hash_of(content: bytes) -> str:

@@ -1,13 +1,18 @@
 """Sessions that share a GPU take turns to measure."""
 
+import fcntl
+import json
 import os
+import pwd
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
 from course.errors import CourseError
+from course.gpus import turn
 from course.gpus.turn import gpu_turn, queue
 from tests.support.processes import PATIENCE_S, python_path
 
@@ -111,3 +116,43 @@ def test_a_folder_that_cannot_be_used_is_one_sentence(folder, monkeypatch):
     monkeypatch.setenv("COURSE_GPU_QUEUE", str(folder / "missing"))
     with pytest.raises(CourseError, match="ask who leads the workshop"), gpu_turn("softmax"):
         pass
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "deep", "not text"])
+def test_what_is_no_ticket_stops_nobody_though_it_is_locked(folder, kind):
+    path = folder / "0.json"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.write_bytes(b"[" * 4000 if kind == "deep" else b"\xff\xfe")
+    held = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        told = []
+        with gpu_turn("softmax", told.append):
+            assert told == []
+    finally:
+        os.close(held)
+
+
+def test_a_ticket_shows_neither_control_characters_nor_a_time_that_cannot_be(folder):
+    path = folder / "0.json"
+    path.write_text(json.dumps({"who": "\x1b[2Jme\n", "what": "\x07all"}))
+    os.utime(path, (0, 0))
+    with path.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        (ticket,) = queue(folder)
+    assert (ticket.who, ticket.what) == ("[2Jme", "all")
+    assert time.time() - ticket.since <= turn.LONGEST_S + 60
+
+
+def test_whose_a_ticket_is_the_system_says_and_not_the_ticket(folder, monkeypatch):
+    path = folder / "0.json"
+    path.write_text(json.dumps({"who": "the leader", "what": "softmax"}))
+    monkeypatch.setattr(turn.os, "getuid", lambda: path.stat().st_uid + 1)
+    with path.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        (ticket,) = queue(folder)
+    assert ticket.who == pwd.getpwuid(path.stat().st_uid).pw_name

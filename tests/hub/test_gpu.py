@@ -6,89 +6,76 @@ import subprocess
 import pytest
 
 from hub import gpu
-from hub.settings import Settings
-
-pytestmark = pytest.mark.skipif(
-    os.getuid() != 0, reason="needs root: only it has processes of other users"
-)
+from hub.engine import Running
 
 
 @pytest.fixture
-def settings(tmp_path):
-    return Settings(tmp_path, seats=3)
-
-
-@pytest.fixture
-def process(settings):
-    """Start a process of a seat, or of nobody's."""
-    started = []
-
-    def start(seat):
-        user = settings.user(seat) if seat else 0
-        started.append(subprocess.Popen(["sleep", "600"], user=user, cwd="/"))
-        return started[-1]
-
-    yield start
-    for one in started:
+def process():
+    """A process, for which the containers below stand in: this control group has no seat."""
+    with subprocess.Popen(["sleep", "600"]) as one:
+        yield one
         one.kill()
-        one.wait()
+
+
+@pytest.fixture
+def proc(tmp_path, monkeypatch):
+    """Say which container's group a process is in."""
+
+    def put(**container_of_pid):
+        for pid, container in container_of_pid.items():
+            (tmp_path / pid[1:]).mkdir()
+            (tmp_path / pid[1:] / "cgroup").write_text(f"0::/machine/libpod-{container}.scope\n")
+        monkeypatch.setattr(gpu, "PROC", tmp_path)
+
+    return put
 
 
 @pytest.fixture
 def told(tmp_path, monkeypatch):
-    """Have the tool tell of these processes, each with its MiB."""
+    """Have the tool say this."""
 
-    def tell(**mib_of_pid):
-        lines = "\n".join(f"{pid[1:]}, {mib}" for pid, mib in mib_of_pid.items())
+    def tell(words):
         tool = tmp_path / "nvidia-smi"
-        tool.write_text(f"#!/bin/sh\ncat <<'END'\n{lines}\nEND\n")
+        tool.write_text(f"#!/bin/sh\ncat <<'END'\n{words}\nEND\n")
         tool.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
 
     return tell
 
 
-def test_processes_are_told_by_seat_with_the_largest_first(settings, process, told):
-    small, large, foreign = process("seat-01"), process("seat-03"), process("")
-    told(**{f"p{small.pid}": 300, f"p{large.pid}": 5000, f"p{foreign.pid}": 9000})
-    uses = gpu.uses(settings, serving={"seat-01"})
-    assert [(use.seat, use.mib, use.orphan) for use in uses] == [
-        ("seat-03", 5000, True),
-        ("seat-01", 300, False),
+CONTAINERS = {"seat-01": Running("a" * 64, 0, 0), "seat-03": Running("b" * 64, 0, 0)}
+
+
+def test_processes_are_told_by_seat_with_the_largest_first(proc, told):
+    proc(p11="a" * 64, p33="b" * 64, p99="c" * 64)
+    told("11, 300\n33, 5000\n99, 9000\n77, 1")
+    assert [(use.seat, use.pid, use.mib) for use in gpu.uses(CONTAINERS)] == [
+        ("seat-03", 33, 5000),
+        ("seat-01", 11, 300),
     ]
 
 
-def test_a_process_whose_memory_the_driver_does_not_tell_is_still_told(settings, process, told):
-    secret, known = process("seat-01"), process("seat-02")
-    told(**{f"p{secret.pid}": "[N/A]", f"p{known.pid}": 300})
-    uses = gpu.uses(settings, serving={"seat-02"})
-    assert [(use.seat, use.mib) for use in uses] == [("seat-02", 300), ("seat-01", 0)]
-    assert [use.pid for use in gpu.end_orphans(settings, serving={"seat-02"})] == [secret.pid]
+def test_a_process_whose_memory_the_driver_does_not_tell_is_still_told(proc, told):
+    proc(p11="a" * 64)
+    told("11, [N/A]")
+    assert [(use.seat, use.mib) for use in gpu.uses(CONTAINERS)] == [("seat-01", 0)]
 
 
-def test_an_orphan_is_ended_and_nothing_else(settings, process, told):
-    live, orphan, foreign = process("seat-01"), process("seat-02"), process("")
-    told(**{f"p{each.pid}": 100 for each in (live, orphan, foreign)})
-    assert [use.pid for use in gpu.end_orphans(settings, serving={"seat-01"})] == [orphan.pid]
-    assert orphan.wait(60) == -9
-    assert live.poll() is None and foreign.poll() is None
-
-
-def test_the_button_ends_a_process_of_the_seat_that_it_names_alone(settings, process):
-    ours, foreign = process("seat-01"), process("")
-    assert not gpu.end(settings, "seat-02", ours.pid)
-    assert not gpu.end(settings, "", foreign.pid)
-    assert gpu.end(settings, "seat-01", ours.pid)
-    assert ours.wait(60) == -9 and foreign.poll() is None
+def test_the_button_ends_a_process_of_the_seat_that_it_names_alone(proc, process):
+    proc(**{f"p{process.pid}": "a" * 64})
+    assert not gpu.end(CONTAINERS, "seat-03", process.pid)
+    assert not gpu.end(CONTAINERS, "", process.pid)
+    assert process.poll() is None
+    assert gpu.end(CONTAINERS, "seat-01", process.pid)
+    assert process.wait(60) == -9
 
 
 @pytest.mark.parametrize("words", ["", "No devices were found", "[N/A], [N/A]"])
-def test_a_tool_that_knows_no_process_is_no_error(settings, told, words, tmp_path):
-    told()
-    (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\necho '{words}'\n")
-    assert gpu.uses(settings, set()) == []
+def test_a_tool_that_knows_no_process_is_no_error(told, words):
+    told(words)
+    assert gpu.uses(CONTAINERS) == []
 
 
-def test_a_host_without_the_tool_has_no_uses(settings, monkeypatch, tmp_path):
+def test_a_host_without_the_tool_has_no_uses(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
-    assert gpu.uses(settings, set()) == []
+    assert gpu.uses(CONTAINERS) == []

@@ -12,6 +12,7 @@ import tempfile
 import time
 import urllib.request
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
@@ -27,11 +28,17 @@ def room():
     """A room of two seats; its address and the codes. All seats run as this user."""
     folder = Path(tempfile.mkdtemp(prefix="room-"))  # a path short enough for sockets
     port = free_ports(4)
+    # As root every learner would be root, so it is refused: here root goes by another number.
+    account = ["unshare", "--user", "--map-user=1000", "--map-group=1000"]
+    if os.getuid():
+        account = []
+    elif subprocess.run([*account, "true"], capture_output=True).returncode:
+        pytest.skip("needs a user namespace, or a user who is not root")
     command = [sys.executable, "-m", "course", "workshop", "start", "--one-account"]
     options = ["--seats", "2", "--address", "127.0.0.1", "--port", str(port)]
     with (folder / "log").open("w") as log:
         hub = subprocess.Popen(
-            [*command, *options, "--folder", str(folder / "room")],
+            [*account, *command, *options, "--folder", str(folder / "room")],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": python_path(), "COURSE_MODE": "cpu"},
             stdout=log,
@@ -114,6 +121,22 @@ async def a_morning(url, codes):
     first = next(row for row in board["room"]["exercises"] if row["name"] == "last-program")
     assert first["right"] == 1 and first["mistakes"] == {"a program stops by itself": 1}
     assert board["serving"] == ["seat-01"]
+
+    headers = {"ticket": "../codes.json"}
+    for action, form in (("unlock", {"seat": "leader"}), ("turn", headers), ("restart", {})):
+        bad = await leader.fetch(
+            "POST", f"{url}/services/board/{action}", urlencode(form), check=False
+        )
+        assert bad.status_code == 400, action
+    told = await leader.fetch("POST", f"{url}/services/board/unlock", "seat=seat-02")
+    assert codes["seat-02"] not in told.text
+    stranger = Learner(url, "seat-02", codes["seat-02"])
+    assert not await stranger.log_in()
+    stranger.code = told.json()["says"].split()[-1]
+    assert await stranger.log_in()
+    await leader.fetch("POST", f"{url}/services/board/restart", "seat=seat-01")
+    board = (await leader.fetch("GET", f"{url}/services/board/data")).json()
+    assert board["serving"] == []
 
     refused = await learner.fetch("GET", f"{url}/services/board/data", check=False)
     assert refused.status_code == 403

@@ -1,21 +1,19 @@
 """What the leader's command prepares and says, before the hub runs."""
 
-import grp
 import json
 import os
-import pwd
 import re
 import socket
 import stat
+import tarfile
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
 from course.errors import CourseError
-from hub import seat_user, start, tools
+from hub import keeping, one_account, slips, start, tools
 from hub.__main__ import app
 from hub.settings import Settings, codes, read, seat_name, write_private
 
@@ -40,7 +38,7 @@ def mode(path):
 
 
 def test_each_seat_has_a_code_of_its_own_which_stays_when_seats_are_added(settings):
-    start.prepare(settings)
+    start.make_folder(settings)
     known = codes(settings)
     assert list(known) == ["leader", "seat-01", "seat-02", "seat-03"]
     assert len(set(known.values())) == 4
@@ -51,7 +49,7 @@ def test_each_seat_has_a_code_of_its_own_which_stays_when_seats_are_added(settin
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"leader": 1}', "\x00"])
 def test_damaged_codes_are_named_and_kept_since_new_ones_would_lock_all_out(settings, content):
-    start.prepare(settings)
+    start.make_folder(settings)
     settings.codes_file.write_text(content)
     with pytest.raises(CourseError, match=f"The codes in {settings.codes_file} cannot be read"):
         codes(settings)
@@ -59,7 +57,7 @@ def test_damaged_codes_are_named_and_kept_since_new_ones_would_lock_all_out(sett
 
 
 def test_an_empty_code_is_replaced_since_anybody_would_know_it(settings):
-    start.prepare(settings)
+    start.make_folder(settings)
     known = codes(settings)
     settings.codes_file.write_text(json.dumps(known | {"seat-02": ""}))
     again = codes(settings)
@@ -67,7 +65,8 @@ def test_an_empty_code_is_replaced_since_anybody_would_know_it(settings):
 
 
 def test_who_did_not_start_the_workshop_is_told_to_use_sudo(settings, request):
-    start.prepare(settings)
+    start.make_folder(settings)
+    settings.write()
     codes(settings)
     request.getfixturevalue("somebody_else")
     for attempt in (lambda: read(settings.folder), lambda: codes(settings)):
@@ -102,44 +101,37 @@ def test_who_logs_in_may_type_a_seats_number_and_anything_else_is_no_error(typed
 
 
 def test_what_is_the_leaders_alone_can_be_read_by_nobody_else(settings):
-    start.prepare(settings)
+    start.make_folder(settings)
     codes(settings)
     assert mode(settings.codes_file) == 0o600
     assert mode(settings.hub_folder) == 0o700
-    assert mode(settings.folder) == 0o711
-    assert mode(settings.queue_folder) == 0o1777
-
-
-def test_sessions_start_in_the_environment_of_the_course(settings):
-    start.prepare(settings)
-    spec = settings.jupyter_folder / "kernels" / "python3" / "kernel.json"
-    assert json.loads(spec.read_text())["argv"][0] == settings.python
+    assert mode(settings.folder) == 0o700
 
 
 def test_settings_are_read_back_as_they_were_written(settings):
-    start.prepare(settings)
+    start.make_folder(settings)
+    settings.write()
     assert read(settings.folder) == settings
     with pytest.raises(CourseError, match="There is no workshop in /nowhere"):
         read(Path("/nowhere"))
 
 
 def test_the_leader_reads_every_code_and_what_this_host_does_not_hold(settings):
-    start.prepare(settings)
+    start.make_folder(settings)
     known = codes(settings)
-    text = "\n".join(start.report(settings, known, ""))
+    text = "\n".join(start.report(settings, known))
     assert all(code in text for code in known.values())
-    assert "3.0 GiB and 1 core(s)" in text and "unencrypted" in text
+    assert "3.0 GiB, 1 core(s), and a disk of 2.0 GiB" in text and "unencrypted" in text
     assert "NOT kept apart" not in text
     shared = replace(settings, apart=False, certificate="c", key="k")
-    text = "\n".join(start.report(shared, known, "control groups cannot be made here (x)"))
-    assert "No seat is held to a limit, since control groups cannot be made here" in text
+    text = "\n".join(start.report(shared, known))
     assert "NOT kept apart" in text and "unencrypted" not in text and "https://" in text
 
 
 def test_a_folder_too_long_for_sockets_is_refused():
-    start.refuse_long(Settings(folder=Path("/srv/triton-workshop"), seats=3))
+    one_account.refuse_long(Settings(folder=Path("/srv/triton-workshop"), seats=3))
     with pytest.raises(CourseError, match="too long for the sockets of sessions"):
-        start.refuse_long(Settings(folder=Path("/srv") / ("x" * 60), seats=3))
+        one_account.refuse_long(Settings(folder=Path("/srv") / ("x" * 60), seats=3))
 
 
 def test_a_port_that_is_taken_is_named():
@@ -158,67 +150,83 @@ def test_a_port_that_is_taken_is_named():
         ("--seats=401", "401 seats: take 1 to 400"),
         ("--port=65533", "Port 65533: take 1 to 65532"),
         ("--port=0", "Port 0: take 1"),
-        ("--memory=-1", "--memory -1: take a number larger than 0"),
-        ("--memory=0", "--memory 0: take a number"),
-        ("--memory=nan", "--memory nan: take a number"),
-        ("--cores=0", "--cores 0: take a number"),
-        ("--idle=0", "--idle 0: take a number"),
+        ("--memory=-1", "--memory -1: take 1 to"),
+        ("--memory=1e-9", "--memory 1e-09: take 1 to"),
+        ("--memory=2048", "--memory 2048: take 1 to"),
+        ("--memory=nan", "--memory nan: take 1 to"),
+        ("--cores=0", "--cores 0: take 0.1 to"),
+        ("--idle=0", "--idle 0: take 1 to"),
+        ("--disk=1e9", r"--disk 1e\+09: take 0.1 to"),
+        ("--address=", "--address: name an address"),
+        ("--lessons=00,99", "There is no lesson '99'"),
     ],
 )
 def test_a_number_that_no_room_can_have_is_refused_first(option, words):
-    ended = CliRunner().invoke(app, ["start", "--seats=3", "--one-account", option])
+    ended = CliRunner().invoke(app, ["start", "--seats=3", option])
     assert isinstance(ended.exception, CourseError)
     assert re.search(words, str(ended.exception))
 
 
-def test_an_account_or_a_group_with_the_number_of_a_seat_is_named(settings, monkeypatch):
-    seat_user.refuse_accounts(settings)
-    number = settings.user("seat-02")
-    for module, ask, answer in ((pwd, "getpwuid", "pw_name"), (grp, "getgrgid", "gr_name")):
-        with monkeypatch.context() as patch:
-            only = {number: SimpleNamespace(**{answer: "mallory"})}
-            patch.setattr(module, ask, only.__getitem__)
-            with pytest.raises(CourseError, match=f"mallory has the id {number}"):
-                seat_user.refuse_accounts(settings)
+def test_one_account_is_refused_to_root_since_every_learner_would_be_root(monkeypatch):
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    ended = CliRunner().invoke(app, ["start", "--seats=3", "--one-account"])
+    assert "would make every learner root" in str(ended.exception)
 
 
-@pytest.fixture
-def hub_python(tmp_path, monkeypatch):
-    """Put a script in the place of the Python that serves a room."""
-
-    def put(script):
-        python = tmp_path / "hub-python"
-        python.write_text(f"#!/bin/sh\n{script}\n")
-        python.chmod(0o755)
-        monkeypatch.setattr(tools, "PYTHON", python)
-
-    return put
+def test_a_certificate_that_is_none_is_refused_first(settings):
+    start.make_folder(settings)
+    told = replace(settings, certificate="/etc/passwd", key="/etc/passwd", port=28_000)
+    with pytest.raises(CourseError, match="are no certificate and its key"):
+        start.refuse_pair(told)
 
 
-def test_a_server_that_a_seat_could_not_start_is_refused_before_the_hub_runs(settings, hub_python):
-    shared = replace(settings, apart=False)
-    start.prepare(shared)
-    hub_python('[ "$PWD" = "$HOME" ] && [ "$3" = "import jupyterhub.singleuser" ]')
-    seat_user.refuse_unreadable_tools(shared)
-    hub_python("echo 'No module named jupyterhub' >&2; exit 1")
-    with pytest.raises(CourseError, match=r"\(No module named jupyterhub\): put the course"):
-        seat_user.refuse_unreadable_tools(shared)
+def test_an_address_of_no_host_is_named():
+    with pytest.raises(CourseError, match=r"--address nowhere\.invalid: this host has no such"):
+        start.refuse_taken("nowhere.invalid", 28_000)
 
 
-def test_a_folder_that_seats_cannot_reach_is_refused_before_the_hub_runs(settings, hub_python):
-    if os.getuid():
-        pytest.skip("needs root: only it starts a server as another user")
-    start.prepare(settings)
-    hub_python("true")
-    settings.folder.parent.chmod(0o700)
-    with pytest.raises(CourseError, match="Permission denied"):
-        seat_user.refuse_unreadable_tools(settings)
+def test_one_room_is_served_from_a_folder(settings):
+    start.make_folder(settings)
+    with (
+        start.only_one(settings),
+        pytest.raises(CourseError, match=r"A room runs in .* already"),
+        start.only_one(settings),
+    ):
+        pass
+    with start.only_one(settings):
+        pass
 
 
-def test_a_python_that_the_seats_cannot_use_is_named(settings):
-    gone = replace(settings, python="/nowhere/python", apart=False)
-    with pytest.raises(CourseError, match="The seats cannot use /nowhere/python"):
-        seat_user.refuse_unreadable(gone)
+def test_rooms_and_seats_have_addresses_of_their_own(settings):
+    rooms = [replace(settings, seats=400, port=port) for port in (8000, 8004, 8400)]
+    networks = [room.network(name) for room in rooms for name in ("leader", *room.names)]
+    assert len(set(networks)) == 3 * 401
+    assert all(room.network(name).subnet_of(room.subnet) for room in rooms for name in room.names)
+
+
+def test_the_page_of_slips_has_every_seat_and_its_code_and_not_the_leaders(
+    settings, monkeypatch, tmp_path
+):
+    start.make_folder(settings)
+    known = codes(settings)
+    monkeypatch.setattr(slips, "picture", lambda url: f"<svg>{url}</svg>")
+    slips.write(settings, tmp_path / "slips.html")
+    page = (tmp_path / "slips.html").read_text()
+    assert mode(tmp_path / "slips.html") == 0o600
+    assert page.count("<svg>") == 3 and known["leader"] not in page
+    assert all(known[name] in page and name in page for name in settings.names)
+
+
+def test_what_a_learner_takes_home_is_one_file_of_their_work(settings, tmp_path):
+    home = settings.home("seat-02")
+    for name in ("work/01.ipynb", "own/notes.txt", ".cache/big", "solutions/00.py"):
+        (home / name).parent.mkdir(parents=True)
+        (home / name).write_text(name)
+    (file,) = keeping.take_home(settings, tmp_path / "out")
+    with tarfile.open(file) as packed:
+        files = {each.name for each in packed if each.isfile()}
+    assert file.name == "seat-02.tar.gz" and mode(file) == 0o600
+    assert files == {"seat-02/work/01.ipynb", "seat-02/own/notes.txt"}
 
 
 def test_the_proxy_is_pinned():
@@ -237,9 +245,4 @@ def test_a_folder_that_somebody_else_prepared_is_refused(settings, tmp_path):
     settings.folder.mkdir()
     (settings.folder / "seats").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(CourseError, match="seats is a link or belongs to another user"):
-        start.prepare(settings)
-
-
-def test_learners_are_told_an_address_that_they_can_open(settings):
-    start.prepare(settings)
-    assert "0.0.0.0" not in start.codes_text(settings)
+        start.make_folder(settings)

@@ -2,11 +2,12 @@
 
 import json
 import os
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from course.exercises.answers import usual_mistake
-from course.workshop.room import STUCK_TRIES, Known, read_history, standing
+from hub.room import STUCK_MINUTES, STUCK_TRIES, Known, Stuck, read_history, standing
 
 EXERCISES = {
     "last-program": Known("00.1", "First", True, ["a slip", "another"]),
@@ -48,10 +49,53 @@ def test_the_room_is_counted_exercise_by_exercise(seat, tmp_path):
 def test_a_seat_is_stuck_after_some_tries_without_a_right_answer(seat):
     entry = {"tries": STUCK_TRIES, "verdict": "race"}
     room = standing({"seat-01": seat("one", {"last-program": entry})}, EXERCISES)
-    assert room.exercises[0].stuck == ["seat-01"]
+    assert room.exercises[0].stuck == [Stuck("seat-01", STUCK_TRIES, 0, "race")]
     entry["first_right"] = "2026-11-22T10:00:00+00:00"
     room = standing({"seat-01": seat("two", {"last-program": entry})}, EXERCISES)
     assert room.exercises[0].stuck == []
+
+
+def test_a_seat_is_stuck_after_some_minutes_with_one_try(seat):
+    first = datetime.now(UTC) - timedelta(minutes=STUCK_MINUTES + 5)
+    entry = {"tries": 1, "verdict": "wrong", "first_try": first.isoformat()}
+    (stuck,) = (
+        standing({"seat-01": seat("one", {"last-program": entry})}, EXERCISES).exercises[0].stuck
+    )
+    assert (stuck.tries, stuck.minutes) == (1, STUCK_MINUTES + 5)
+    entry["first_try"] = datetime.now(UTC).isoformat()
+    room = standing({"seat-01": seat("two", {"last-program": entry})}, EXERCISES)
+    assert room.exercises[0].stuck == []
+
+
+def test_core_exercises_of_the_plan_alone_are_counted_and_right_answers_have_their_times(seat):
+    times = ["2026-11-22T10:00:00+00:00", "<b>never</b>"]
+    entries = {"last-program": {"first_right": times[0]}, "later": {"first_right": times[1]}}
+    known = {"last-program": EXERCISES["last-program"], "later": Known("05.1", "Later", True, [])}
+    room = standing({"seat-01": seat("one", entries)}, known, ["00"])
+    assert (room.core, room.right) == (1, {"seat-01": 1})
+    assert room.times == times[:1]
+    assert standing({}, known).core == 2
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "deep", "huge"])
+def test_whatever_lies_in_place_of_a_progress_file_is_damaged_and_the_board_goes_on(seat, kind):
+    work = seat("one", "")
+    path = work / ".progress.json"
+    path.unlink()
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.write_text("[" * 4000 if kind == "deep" else "1" * 10**6 + "1")
+    assert standing({"seat-01": work}, EXERCISES).unreadable == ["seat-01"]
+
+
+def test_a_mistake_named_many_times_over_is_one_mistake(seat):
+    name = " or ".join(["a slip"] * 300)
+    entry = {"tries": 1, "mistakes": {name: 1, f"{name} or another": 1}}
+    room = standing({"seat-01": seat("one", {"last-program": entry})}, EXERCISES)
+    assert room.exercises[0].mistakes == {"a slip": 1, "another": 1}
 
 
 def test_nothing_reaches_the_board_that_is_no_name_of_ours(seat):
@@ -60,7 +104,7 @@ def test_nothing_reaches_the_board_that_is_no_name_of_ours(seat):
     assert len(room.exercises) == 2
     assert (room.exercises[0].verdicts, room.exercises[0].mistakes) == (
         {},
-        {"a slip or another": 1},
+        {"a slip": 1, "another": 1},
     )
 
 

@@ -1,13 +1,18 @@
 """The rehearsal is green here, and red with a sentence for each fault that is planted."""
 
+import ast
+import builtins
+import os
 import subprocess
+import symtable
 
 import pytest
 
+from course.errors import CourseError
 from course.lessons.statements import statements
-from course.workshop import rehearse
-from course.workshop.answers import Answers, all_answers, lesson_answers
-from course.workshop.session import Session
+from hub import rehearse
+from hub.answers import IMPORTS, Answers, all_answers, lesson_answers
+from hub.session import Session
 
 
 def outcomes(*acts, seats=1, answers=()):
@@ -19,7 +24,7 @@ def outcomes(*acts, seats=1, answers=()):
 
 
 def question(right, wrong):
-    return Answers("which-stage", "10", right, wrong, "a wrong letter", "wrong", is_code=False)
+    return Answers("which-stage", "10", "", right, wrong, "a wrong letter", "wrong", is_code=False)
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +58,58 @@ def test_a_wrong_answer_that_passes_is_red(letter):
     (lesson,) = outcomes(rehearse.lessons, answers=[question(letter.right, letter.right)])
     assert "a wrong answer (a wrong letter) gave 'right' and not 'wrong'" in lesson.says
     assert not lesson.green
+
+
+def test_a_session_knows_every_name_that_a_right_answer_uses():
+    missing = {}
+    for name, answers in all_answers().items():
+        if unknown := names_without_a_meaning(IMPORTS + answers.before, answers.right):
+            missing[name] = unknown
+    assert missing == {}
+
+
+def names_without_a_meaning(before, answer):
+    """The names that an answer reads, in a function or outside, and that nothing defines."""
+    read = {each.id for each in ast.walk(ast.parse(answer)) if isinstance(each, ast.Name)}
+    code = f"{before}\n{answer}"
+    tables, defined = [symtable.symtable(code, "cell", "exec")], set(dir(builtins))
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        defined |= {each.get_name() for each in table.get_symbols() if defines(each)}
+    return sorted(read - defined)
+
+
+def defines(symbol):
+    return symbol.is_assigned() or symbol.is_imported() or symbol.is_parameter()
+
+
+def test_the_plans_lessons_alone_are_rehearsed_and_their_minutes_are_said():
+    assert [each.lesson for each in rehearse.answers_of(["01", "09"])] == ["01", "09"]
+    everything = rehearse.answers_of([])
+    assert rehearse.minutes(everything) > rehearse.minutes(everything[:2]) >= 3
+
+
+def test_what_does_not_fit_into_memory_is_red_and_says_how_many_seats_do():
+    (memory,) = outcomes(rehearse.memory, seats=10**5)
+    assert not memory.green and "take a host with more memory, or" in memory.helps
+
+
+def test_a_start_that_would_be_refused_is_red_with_its_sentence(monkeypatch):
+    def refuse(*_):
+        raise CourseError("There is no image")
+
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    monkeypatch.setattr(rehearse.start, "prepare", refuse)
+    monkeypatch.setattr(rehearse.start, "make_folder", lambda settings: None)
+    (seat,) = outcomes(rehearse.seat)
+    assert not seat.green and "There is no image" in seat.says
+
+
+@pytest.mark.container
+def test_a_seat_as_start_makes_it_answers_a_check():
+    (seat,) = outcomes(rehearse.seat)
+    assert seat.green, seat.says
 
 
 def test_too_little_disk_for_the_seats_is_red_and_says_where_to_make_room():

@@ -4,11 +4,13 @@ Only counts and names leave a seat: names of exercises, verdicts, names of usual
 learner has written in a progress file by hand is dropped unless it is one of these.
 """
 
+import contextlib
 import os
 import stat
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
 
@@ -21,7 +23,8 @@ from course.lessons.statements import statements
 MOST_BYTES = 10**6
 """A progress file has some kilobytes; a larger file is not one."""
 STUCK_TRIES = 3
-"""So many tries without a right answer, and somebody should look."""
+STUCK_MINUTES = 15
+"""So many tries without a right answer, or so long, and somebody should look."""
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 VERDICTS = frozenset(get_args(Verdict))
@@ -35,6 +38,7 @@ class Entry(msgspec.Struct):
     verdict: str = ""
     hints: int = 0
     first_right: str = ""
+    first_try: str = ""
     mistakes: dict[str, int] = {}
 
 
@@ -62,6 +66,18 @@ def known_exercises() -> dict[str, Known]:
 
 
 @dataclass
+class Stuck:
+    """A learner who has tried some times, or for some time, and was never right."""
+
+    seat: str
+    tries: int
+    minutes: int
+    """Since the first try."""
+    verdict: str
+    """The last one."""
+
+
+@dataclass
 class Exercise:
     """What the room has done with one exercise: numbers of seats."""
 
@@ -72,8 +88,8 @@ class Exercise:
     right: int = 0
     trying: int = 0
     """Have tried, and were never right."""
-    stuck: list[str] = field(default_factory=list)
-    """Seats with STUCK_TRIES tries or more that were never right."""
+    stuck: list[Stuck] = field(default_factory=list)
+    """Seats with STUCK_TRIES tries or more, or STUCK_MINUTES after the first, never right."""
     hints: int = 0
     """Seats that took a hint."""
     verdicts: dict[str, int] = field(default_factory=dict)
@@ -92,27 +108,33 @@ class Room:
     unreadable: list[str]
     """Seats whose progress is damaged."""
     core: int
-    """How many core exercises there are."""
+    """How many core exercises the plan has."""
+    times: list[str] = field(default_factory=list)
+    """When each right answer was given first, in UTC."""
 
 
-def standing(works: Mapping[str, Path], exercises: Mapping[str, Known]) -> Room:
+def standing(
+    works: Mapping[str, Path], exercises: Mapping[str, Known], plan: Collection[str] = ()
+) -> Room:
     """The room's standing.
 
-    works: seat -> its work folder. exercises: by name, in order.
+    works: seat -> its work folder. exercises: by name, in order. plan: the numbers of the lessons
+        of which core exercises are counted; all without any.
     """
     rows = {
         name: Exercise(name, each.number, each.title, each.core) for name, each in exercises.items()
     }
-    room = Room(list(rows.values()), {}, [], sum(row.core for row in rows.values()))
+    counted = {name for name, row in rows.items() if row.core and _is_in(row, plan)}
+    room = Room(list(rows.values()), {}, [], len(counted))
     for seat, work in works.items():
         history = read_history(work / f".{RECORD}")
         if history is None:
             room.unreadable.append(seat)
             history = {}
         known = {name: entry for name, entry in history.items() if name in rows}
-        room.right[seat] = sum(
-            bool(entry.first_right) and rows[name].core for name, entry in known.items()
-        )
+        room.right[seat] = sum(bool(known[name].first_right) for name in counted & known.keys())
+        times = (_time(entry.first_right) for entry in known.values())
+        room.times += [time.isoformat() for time in times if time]
         for name, entry in known.items():
             _add(rows[name], seat, entry, set(exercises[name].mistakes))
     return room
@@ -132,13 +154,14 @@ def read_history(path: Path) -> dict[str, Entry] | None:
         return {}
     except OSError:
         return None
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
+        os.close(descriptor)
+        return None
     with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
-            return None
         try:
             return msgspec.json.decode(file.read(MOST_BYTES), type=dict[str, Entry])
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError, OSError):
             return None
 
 
@@ -158,16 +181,31 @@ def _opened(path: Path) -> int:
         os.close(home)
 
 
+def _is_in(row: Exercise, plan: Collection[str]) -> bool:
+    return not plan or row.number[:2] in plan
+
+
+def _time(text: str) -> datetime | None:
+    """A time as a history has it; None for anything else."""
+    with contextlib.suppress(ValueError):
+        time = datetime.fromisoformat(text)
+        return time if time.tzinfo else None
+    return None
+
+
 def _add(row: Exercise, seat: str, entry: Entry, usual: set[str]) -> None:
     row.hints += entry.hints > 0
     if entry.first_right:
         row.right += 1
     elif entry.tries:
         row.trying += 1
-        if entry.tries >= STUCK_TRIES:
-            row.stuck.append(seat)
-        if entry.verdict in VERDICTS:
+        first, verdict = _time(entry.first_try), entry.verdict if entry.verdict in VERDICTS else ""
+        minutes = int((datetime.now(UTC) - first).total_seconds() // 60) if first else 0
+        if entry.tries >= STUCK_TRIES or minutes >= STUCK_MINUTES:
+            row.stuck.append(Stuck(seat, min(entry.tries, 999), max(0, minutes), verdict))
+        if verdict:
             row.verdicts[entry.verdict] = row.verdicts.get(entry.verdict, 0) + 1
     told = Counter(row.mistakes)
-    told.update(name for name in entry.mistakes if set(name.split(" or ")) <= usual)
+    # A check that cannot tell two mistakes apart names both, as "this or that".
+    told.update({part for name in entry.mistakes for part in (name, *name.split(" or "))} & usual)
     row.mistakes = dict(told.most_common())

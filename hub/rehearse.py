@@ -24,8 +24,11 @@ from course.isolate.limits import free_memory_bytes
 from course.lessons.source import NOTEBOOKS, ROOT
 from course.lessons.workspace import copy_lessons
 
+from . import engine, start
 from .answers import CRASH, GREEDY, IMPORTS, WITHOUT_END, Answers, lesson_answers
 from .session import Ran, Session
+from .settings import Settings
+from .start import LEAST_SEAT_BYTES
 
 CELL_S = 300
 """After this long, an answer counts as never given."""
@@ -66,6 +69,8 @@ class Stage:
     folder: Path
     seats: int
     answers: list[Answers]
+    image: str = ""
+    """The course's image, where seats are to be containers."""
     waits_s: list[float] = field(default_factory=list)
     """Seconds from a check to its verdict, for each answer."""
     peak_bytes: int = 0
@@ -97,6 +102,7 @@ def rehearse(
     say: Callable[[Outcome], None],
     acts: tuple[Act, ...] = (),
     answers: list[Answers] | None = None,
+    image: str = "",
 ) -> bool:
     """Run all acts, telling each outcome as it comes; whether all were green.
 
@@ -104,7 +110,7 @@ def rehearse(
     """
     green = True
     with scratch() as folder:
-        stage = Stage(folder, seats, lesson_answers() if answers is None else answers)
+        stage = Stage(folder, seats, lesson_answers() if answers is None else answers, image)
         stage.work.mkdir()
         for act in acts or ACTS:
             try:
@@ -149,7 +155,7 @@ def lessons(stage: Stage) -> Iterator[Outcome]:
     for lesson in stage.answers:
         with stage.session() as running:
             begin = time.monotonic()
-            running.run(IMPORTS, CELL_S)
+            running.run(IMPORTS + lesson.before, CELL_S)
             right = running.run(lesson.right, CELL_S)
             wrong = running.run(lesson.wrong, CELL_S)
             seconds = time.monotonic() - begin
@@ -160,7 +166,10 @@ def lessons(stage: Stage) -> Iterator[Outcome]:
 
 def _lesson_outcome(lesson: Answers, right: Ran, wrong: Ran, seconds: float) -> Outcome:
     name = f"lesson {lesson.lesson}"
-    helps = f"open the lesson in `course lab`, solve {lesson.exercise} and see what its check says"
+    helps = (
+        f"leave {lesson.exercise} out of the plan, or take another lesson: it fails whatever the"
+        " learner does. `course doctor` says whether this machine is the reason"
+    )
     for ran, expected, which in (
         (right, "right", "the right answer"),
         (wrong, lesson.wrong_verdict, f"a wrong answer ({lesson.wrong_name})"),
@@ -168,7 +177,7 @@ def _lesson_outcome(lesson: Answers, right: Ran, wrong: Ran, seconds: float) -> 
         if ran.outcome != expected:
             says = f"{lesson.exercise}: {which} gave {ran.outcome!r} and not {expected!r}"
             printed = " ".join(ran.text.split())[-300:]
-            return Outcome(name, False, says, printed or helps, seconds)
+            return Outcome(name, False, f"{says}. {printed}".strip(". "), helps, seconds)
     answered = f"right and wrong told apart, after {right.seconds:.1f} and {wrong.seconds:.1f} s"
     return Outcome(name, True, f"{lesson.exercise}: {answered}", seconds=seconds)
 
@@ -288,7 +297,7 @@ def offline(stage: Stage) -> Iterator[Outcome]:
     lesson = stage.answers[0]
     script = stage.folder / "offline.py"
     body, check = lesson.right.rsplit("\n", 1)
-    script.write_text(f"{IMPORTS}\n{body}\nprint({check}.verdict)\n")
+    script.write_text(f"{IMPORTS}\n{lesson.before}\n{body}\nprint({check}.verdict)\n")
     begin = time.monotonic()
     environ = {**os.environ, **stage.environ()}
     ended = subprocess.run(
@@ -315,25 +324,57 @@ def times(stage: Stage) -> Iterator[Outcome]:
 
 
 def memory(stage: Stage) -> Iterator[Outcome]:
-    """Whether the room's sessions and a few checks at a time fit into memory."""
-    if not stage.peak_bytes:
-        return
-    cores = len(os.sched_getaffinity(0))
-    with stage.session() as running:
-        running.run(IMPORTS, CELL_S)
-        idle = running.memory_bytes()
-    at_once = min(stage.seats, 2 * cores)  # more checks than that wait for a core anyway
-    needed = stage.seats * idle + at_once * (stage.peak_bytes - idle)
-    free = free_memory_bytes()
+    """Whether what a learner takes fits as often as there are seats."""
+    needed, free = stage.seats * LEAST_SEAT_BYTES, free_memory_bytes()
     says = (
-        f"a session takes {idle / 1e9:.2f} GB and {stage.peak_bytes / 1e9:.2f} at its peak;"
-        f" {stage.seats} with {at_once} at their peak {needed / 1e9:.1f} of {free / 1e9:.1f} GB"
+        f"{stage.seats} learners whose lessons stay open take {needed / 2**30:.0f} GiB, and"
+        f" {free / 2**30:.0f} are free; the largest session took {stage.peak_bytes / 2**30:.1f}"
     )
-    yield Outcome("memory", needed <= free, says, "take fewer seats, or a host with more memory")
+    fits = max(0, free // LEAST_SEAT_BYTES)
+    helps = f"take a host with more memory, or {fits} seats; two learners may share one"
+    yield Outcome("memory", needed <= free, says, helps)
+
+
+def seat(stage: Stage) -> Iterator[Outcome]:
+    """What `start` does, as far as a seat in which a check is answered."""
+    if os.getuid():
+        says = "not tried, since only root can make containers"
+        yield Outcome("a seat", True, says + ": rehearse with sudo, or start with --one-account")
+        return
+    begin = time.monotonic()
+    settings = Settings(
+        folder=stage.folder / "room", seats=1, address="127.0.0.1", port=REHEARSED_PORT,
+        image=stage.image or Settings.image, disk_bytes=2**29,
+    )  # fmt: skip
+    with contextlib.ExitStack() as room:
+        start.make_folder(settings)
+        start.prepare(settings, room)
+        said = engine.try_seat(settings, settings.names[0], SEAT_CELL)
+    green = said.split()[-1:] == ["right"]
+    says = "a container started as `start` does, and a check was answered in it"
+    if not green:
+        says = f"a container started as `start` does did not answer a check: {said[-300:]}"
+    helps = f"build the image anew (`{engine.program()} build -t {settings.image} {ROOT}`)"
+    yield Outcome("a seat", green, says, helps, time.monotonic() - begin)
+
+
+SEAT_CELL = "from course import check; print(check('last-program', 'b').verdict)"
+REHEARSED_PORT = 8500
+
+
+def answers_of(lessons: list[str]) -> list[Answers]:
+    """The answers that are given for these lessons; for all of them without any."""
+    return lesson_answers(lessons)
+
+
+def minutes(answers: list[Answers]) -> int:
+    """How long a rehearsal takes, about: what two idle cores took, rounded up."""
+    return 3 + len(answers) // 4
 
 
 ACTS: tuple[Act, ...] = (
-    machine, disk, lessons, endless_loop, big_allocation, crash, gpu_queue, offline, times, memory,
+    machine, disk, seat, lessons, endless_loop, big_allocation, crash, gpu_queue, offline, times,
+    memory,
 )  # fmt: skip
 
 
