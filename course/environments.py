@@ -25,7 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = {"lab": ".venv", "site": "build/site-tools", "hub": "build/hub/venv"}
 """A set of packages -> its environment; the set "dev" is added to .venv."""
-GROUPS = {"lab": [], "dev": ["--group", "dev"]}
+GROUPS = {"lab": ["--group", "lab"], "dev": ["--group", "dev"]}
 """A set of packages -> how `uv export` is asked for it; others are groups that stand alone."""
 
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"

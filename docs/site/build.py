@@ -1,5 +1,6 @@
 """Build the site: sources, Sphinx, checks. Runs in the tools' environment."""
 
+import re
 import shutil
 import time
 from pathlib import Path
@@ -9,10 +10,13 @@ from sphinx.cmd.build import main as sphinx
 from course.files import write_whole
 from course.lessons import saved_widgets
 
-from . import BUILD, ROOT, SiteError, check
+from . import BUILD, ROOT, SiteError, check, elsewhere
+from .address import UNKNOWN
 from .sources import Sources, lay_out
 
 OWN = ROOT / "docs" / "site"
+ICON = re.compile(r'(?P<name>"[\w-]+"|\w+):\[\d+,\d+,\[[^\]]*\],"\w+",(?:"[^"]*"|\[[^\]]*\])\],?')
+"""An icon in the theme's script: its name, its size, and the path of its shape."""
 
 
 def build(folder: Path = BUILD) -> None:
@@ -28,6 +32,8 @@ def build(folder: Path = BUILD) -> None:
     write_static(folder / "site-static")
     run_sphinx(folder)
     remove_what_is_no_page(site, sources)
+    thin_icons(site)
+    elsewhere.write(sources, site)
     report = check.check(site)
     if report.problems:
         print(*report.problems, sep="\n")
@@ -41,6 +47,8 @@ def build(folder: Path = BUILD) -> None:
         f" {len(report.outside)} links lead outside: {outside}.\n"
         f"Open file://{site / 'index.html'}"
     )
+    if not sources.address:
+        print(UNKNOWN)
 
 
 def run_sphinx(folder: Path) -> None:
@@ -62,6 +70,22 @@ def remove_what_is_no_page(site: Path, sources: Sources) -> None:
     for path in site.rglob("*.html"):
         if path not in wanted:
             path.unlink()
+
+
+def thin_icons(site: Path) -> None:
+    """Leave of the theme's icons, which are most of what a page loads, those that it shows."""
+    scripts = site / "_static" / "scripts"
+    theme = (scripts / "pydata-sphinx-theme.js").read_text(encoding="utf-8")
+    pages = (site / name for name in ("index.html", "search.html", "lessons/01-vector-add.html"))
+    shown = "".join(page.read_text(encoding="utf-8") for page in pages) + theme
+    used = set(re.findall(r"\bfa-([a-z-]+)", shown))
+    icons = (scripts / "fontawesome.js").read_text(encoding="utf-8")
+    kept = ICON.sub(lambda icon: icon[0] if icon["name"].strip('"') in used else "", icons)
+    write_whole(scripts / "fontawesome.js", kept)
+    for path in (site / "_static").rglob("*.map"):
+        path.unlink()  # what only a debugger asks for
+    for path in (site / "_static").rglob("webfonts/*"):
+        path.unlink()
 
 
 def write_static(folder: Path) -> None:
