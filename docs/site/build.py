@@ -34,6 +34,8 @@ def build(folder: Path = BUILD) -> None:
     remove_what_is_no_page(site, sources)
     thin_icons(site)
     elsewhere.write(sources, site)
+    if sources.address:
+        shutil.copytree(folder / "site-source" / "cards", site / "cards", dirs_exist_ok=True)
     report = check.check(site)
     if report.problems:
         print(*report.problems, sep="\n")
@@ -84,8 +86,6 @@ def thin_icons(site: Path) -> None:
     write_whole(scripts / "fontawesome.js", kept)
     for path in (site / "_static").rglob("*.map"):
         path.unlink()  # what only a debugger asks for
-    for path in (site / "_static").rglob("webfonts/*"):
-        path.unlink()
 
 
 def write_static(folder: Path) -> None:

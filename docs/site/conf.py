@@ -52,7 +52,7 @@ copybutton_exclude = ".linenos"
 ogp_enable_meta_description = True
 ogp_site_url = ADDRESS.site and f"{ADDRESS.site}/"
 ogp_social_cards = {"enable": False}
-ogp_image = "_images/explorer.png" if ADDRESS else ""
+ogp_image = "cards/course.png" if ADDRESS else ""
 ogp_image_alt = "A step of the course: a kernel, and what became of it"
 ogp_custom_meta_tags = ['<meta name="twitter:card" content="summary_large_image" />']
 if ADDRESS:

@@ -7,14 +7,18 @@ has changed.
 """
 
 import base64
+import html
 import json
 import os
 import re
 from pathlib import Path
 from typing import Any
 
-from . import ROOT, SiteError, reference, routes, speeds
+from course.benching.result import Speeds
+
+from . import ROOT, SiteError, first_kernel, reference, routes, speeds
 from .address import Address, address
+from .questions import questions
 
 SHOWN = ("kernels", "solutions")
 """Folders whose Python files, and those below them, have a page each, linked or not."""
@@ -35,6 +39,11 @@ LINK_OR_CODE = re.compile(
 """A link's beginning and its target; or code, in which nothing is a link."""
 
 
+QUESTION = (
+    '<form class="in-your-lab" data-question="{}"><label>Your answer <input></label>'
+    " <button>Check</button><output></output></form>"
+)
+"""What judges an answer on the page, by itself."""
 PAGES = {
     "docs/design.md": "design.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -142,6 +151,8 @@ class Sources:
 def lay_out(sources: Sources) -> None:
     """Fill the folder."""
     add_lessons(sources)
+    if sources.address:
+        sources.files["cards/course.png"] = (sources.root / "docs" / "explorer.png").read_bytes()
     pages = [path for folder in FOLDERS for path in (sources.root / folder).glob("*.md")]
     files = [path.relative_to(sources.root).as_posix() for path in pages]
     for file in sorted({*files, *(file for file in PAGES if file.endswith(".md"))}):
@@ -167,10 +178,21 @@ def add_front_page(sources: Sources) -> None:
     pages = sorted((sources.root / "docs" / "pages").glob("*.md"))
     titles = [(path, path.read_text(encoding="utf-8").partition("\n")[0]) for path in pages]
     listed = [f"- [{title.lstrip('# ')}](../pages/{path.name})" for path, title in titles]
-    text = text.replace("<!-- pages -->\n", "".join(f"{line}\n" for line in listed))
-    text = text.replace(
-        "<!-- parts -->", routes.parts("../../notebooks", sources.root / "solutions")
-    )
+    solutions = sources.root / "solutions"
+    record = sources.root / "course" / "benching" / "recorded" / "swiglu.json"
+    swiglu = Speeds.from_json(record.read_text())
+    others = (sources.root / "docs" / "pages" / "others.md").read_text(encoding="utf-8")
+    filled = {
+        "parts": routes.parts("../../notebooks", solutions),
+        "pages": "\n".join(listed),
+        "minutes": str(routes.minutes_of(next(solutions.glob("00-*.py")))),
+        "first kernel": f"```python\n{first_kernel.LAUNCHED}```",
+        "first replay": first_kernel.SAVED.read_text(encoding="utf-8"),
+        "swiglu": speeds.figure(swiglu),
+        "swiglu source": swiglu.source,
+        "others": "\n".join(line for line in others.split("\n") if line.startswith("|")),
+    }
+    text = re.sub("<!-- (.*?) -->", lambda place: filled[place[1]], text)
     sources.add("index.md", sources.relink(text, FRONT, "index.md"))
 
 
@@ -213,11 +235,12 @@ def add_lessons(sources: Sources) -> None:
                 f"{file} is no notebook ({error}): run `course notebooks {stem[:2]}`."
             ) from error
         page = f"lessons/{stem}.ipynb"
+        asked = questions(sources.root / "course" / "exercises" / "lessons")
         _fold_what_is_predicted(cells)
-        if card := first_picture(cells):
+        if sources.address and (card := first_picture(cells)):
             sources.files[f"cards/{stem}.png"] = card
-            notebook.setdefault("metadata", {})["og:image"] = f"_images/{stem}.png"
-        notebook["cells"] = [shown for cell in cells for shown in _cells(sources, cell, file, page)]
+            notebook.setdefault("metadata", {})["og:image"] = f"cards/{stem}.png"
+        notebook["cells"] = [shown for cell in cells for shown in _cells(sources, cell, page, asked)]
         bar = {"cell_type": "markdown", "id": "one-click", "metadata": {}}
         notebook["cells"].insert(1, bar | {"source": one_click(sources.address, stem)})
         sources.add(page, json.dumps(notebook, indent=1))
@@ -251,16 +274,24 @@ def _fold_what_is_predicted(cells: list[dict[str, Any]]) -> None:
             is_asked = False
 
 
-def _cells(sources: Sources, cell: dict[str, Any], file: str, page: str) -> list[dict[str, Any]]:
-    """A cell as the page shows it; behind the check of an exercise, how to work on it."""
+def _cells(
+    sources: Sources, cell: dict[str, Any], page: str, asked: dict[str, dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """A cell as the page shows it; behind the check of an exercise, how to answer it.
+
+    asked: the questions that a page can judge.
+    """
     text = "".join(cell["source"])
+    name = Path(page).name
     if cell["cell_type"] == "markdown":
-        return [cell | {"source": sources.relink(text, file, page)}]
+        return [cell | {"source": sources.relink(text, f"notebooks/{name}", page)}]
     shown = [cell | {"outputs": [_output(output) for output in cell["outputs"]]}]
-    if re.match(r"check\(\"", text):
-        command = f"make lab LAB={Path(file).name[:2]}"
+    if check := re.match(r"check\(\"([\w-]+)\"", text):
+        command = f"make lab LAB={name[:2]}"
         lab = f"Write it in your own lab: <code>{command}</code> opens this lesson there."
         source = f'<div class="in-your-lab">{lab}</div>'
+        if question := asked.get(check[1]):
+            source = QUESTION.format(html.escape(json.dumps(question)))
         id_ = f"{cell['id']}-lab"
         shown.append({"cell_type": "markdown", "id": id_, "metadata": {}, "source": source})
     return shown

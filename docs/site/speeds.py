@@ -36,16 +36,17 @@ def page(folder: Path) -> str:
 
 def entry(speeds: Speeds) -> str:
     """One record: its plot, its table, its source."""
+    return f"## {speeds.name}\n\n{speeds.source}\n\n{figure(speeds)}\n\n{table(speeds)}\n"
+
+
+def figure(speeds: Speeds) -> str:
+    """The plot of a record with its legend."""
     names = "".join(
         f'<li class="series-{rank % MARKS}"><svg viewBox="-8 -8 16 16" aria-hidden="true">'
         f"{_mark(rank, 0, 0)}</svg>{html.escape(name)}</li>"
         for rank, name in enumerate(speeds.series)
     )
-    return (
-        f"## {speeds.name}\n\n{speeds.source}\n\n"
-        f'<figure class="speeds">{plot(speeds)}<ul class="legend">{names}</ul></figure>\n\n'
-        f"{table(speeds)}\n"
-    )
+    return f'<figure class="speeds">{plot(speeds)}<ul class="legend">{names}</ul></figure>'
 
 
 def table(speeds: Speeds) -> str:
