@@ -11,7 +11,6 @@ def double_kernel(x_ptr, out_ptr):
     x = tl.load(x_ptr + i)
     tl.store(out_ptr + i, 2 * x)
 
-
 x = torch.arange(8.0)
 out = torch.empty_like(x)
 double_kernel[(8,)](x, out)

@@ -25,8 +25,7 @@ function showScrolling() {
     const aside = scrolls(box.clientWidth, box.scrollWidth, style.overflowX);
     if (aside || scrolls(box.clientHeight, box.scrollHeight, style.overflowY)) box.tabIndex = 0;
     if (!aside || !box.querySelector("img, svg")) continue;
-    const atEnd = () => box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 8);
-    box.addEventListener("scroll", atEnd, { passive: true });
+    const atEnd = box.onscroll = () => box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 8);
     atEnd();
   }
 }
@@ -37,15 +36,16 @@ function nameParts() {
   const side = document.querySelector(".bd-sidebar-primary");
   side?.setAttribute("role", "navigation");
   side?.setAttribute("aria-label", "The course");
-  for (const head of all("th:empty")) head.replaceWith(document.createElement("td"));
+  for (const head of all("th")) if (!head.textContent?.trim()) head.replaceWith(document.createElement("td"));
   for (const title of all(".course-widget h4")) title.setAttribute("role", "presentation");
 }
 
 /** A button that lets an explorer fill the screen. */
 function addFullScreen() {
   if (!document.fullscreenEnabled) return;
-  for (const bar of all(".course-explorer .bar")) {
+  for (const bar of all(".course-explorer .bar:not(:has(.full-screen))")) {
     const button = document.createElement("button");
+    button.className = "full-screen";
     button.textContent = "full screen";
     button.addEventListener("click", () => {
       if (document.fullscreenElement) document.exitFullscreen();
@@ -131,10 +131,23 @@ function openQuestions() {
 }
 
 Object.assign(globalThis, { courseQuestions: { judge } });
-addEventListener("load", () => {
+
+/** What is done for the page, and again where a widget or an output has come. */
+function tend() {
   nameParts();
   addFullScreen();
-  openQuestions();
   showScrolling();
-  addEventListener("resize", showScrolling);
+}
+
+addEventListener("load", () => {
+  openQuestions();
+  tend();
+  let soon = 0;
+  const later = () => {
+    clearTimeout(soon);
+    soon = setTimeout(tend, 200);
+  };
+  addEventListener("resize", later);
+  const article = document.querySelector(".bd-article");
+  if (article) new MutationObserver(later).observe(article, { childList: true, subtree: true });
 });

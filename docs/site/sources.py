@@ -241,8 +241,9 @@ def add_lessons(sources: Sources) -> None:
             sources.files[f"cards/{stem}.png"] = card
             notebook.setdefault("metadata", {})["og:image"] = f"cards/{stem}.png"
         notebook["cells"] = [shown for cell in cells for shown in _cells(sources, cell, page, asked)]
-        bar = {"cell_type": "markdown", "id": "one-click", "metadata": {}}
-        notebook["cells"].insert(1, bar | {"source": one_click(sources.address, stem)})
+        title, mark, rest = "".join(notebook["cells"][0]["source"]).partition("\n\n")
+        bar = one_click(sources.address, stem)
+        notebook["cells"][0]["source"] = f"{title}\n\n{bar}{mark}{rest}"
         sources.add(page, json.dumps(notebook, indent=1))
 
 
@@ -286,6 +287,9 @@ def _cells(
     if cell["cell_type"] == "markdown":
         return [cell | {"source": sources.relink(text, f"notebooks/{name}", page)}]
     shown = [cell | {"outputs": [_output(output) for output in cell["outputs"]]}]
+    if 'data-course-widget=\\"explore' in json.dumps(cell["outputs"]):
+        tags = [*cell["metadata"].get("tags", []), "full-width"]  # as the theme has it
+        shown[0]["metadata"] = cell["metadata"] | {"tags": tags}
     if check := re.match(r"check\(\"([\w-]+)\"", text):
         command = f"make lab LAB={name[:2]}"
         lab = f"Write it in your own lab: <code>{command}</code> opens this lesson there."
