@@ -482,3 +482,5 @@ for (name, n), share in shares.items():
 # %% [markdown]
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and
 # [solutions/36-fastest-kernel.py](../solutions/36-fastest-kernel.py) has all answers.
+#
+# **Next:** [37, the gradient of attention](37-attention-gradient.ipynb).

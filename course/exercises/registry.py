@@ -57,6 +57,9 @@ NAMES = {
         "layout-for-wide-loads", "phase-of-a-round", "consumer-of-a-ring", "product-and-waits",
         "two-consumers", "scores-ahead", "order-of-tiles",
     ),
+    "attention_gradient": (
+        "gradient-of-values", "gradient-of-keys", "gradient-of-queries", "gradient-of-a-group",
+    ),
 }  # fmt: skip
 """topic -> its exercises. The topic is the module with the exercises, in course/exercises/lessons,
 and with their usual mistakes, in course/exercises/answers. Which notebook has an exercise, and

@@ -27,6 +27,7 @@ PARTS = {
     "Without Python": "ahead-of-time",
     "Your own kernels": "when-it-is-slow",
     "Below tl": "gluon-copies",
+    "Training": "attention-gradient",
 }
 """part of the course -> the lesson that it begins with"""
 

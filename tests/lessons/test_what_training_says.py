@@ -1,0 +1,46 @@
+"""What the notebooks on attention's gradient say is what their cells print."""
+
+import json
+import math
+import re
+
+from tests.support.lesson import Lesson, notebook_of
+
+LESSON = Lesson("Training")
+
+
+def printed(code):
+    """What the cell of the committed notebook prints that has this code."""
+    cells = json.loads(notebook_of("train-with-attention").read_text(encoding="utf-8"))["cells"]
+    (cell,) = [each for each in cells if code in "".join(each["source"])]
+    return "".join("".join(output["text"]) for output in cell["outputs"])
+
+
+def test_one_kernel_takes_five_products_and_two_take_seven():
+    rows = re.findall(r"(\w+) +([\d,]+) of dots +([\d,]+) bytes", printed("    count(backward)"))
+    dots = [int(products.replace(",", "")) for _, products, _ in rows]
+    product = 2 * 2 * 256 * 256 * 64  # heads, queries, keys and dimensions of the cell
+    assert "Five products and not seven" in LESSON.flat
+    assert [count / product for count in dots] == [0, 4, 3, 0, 5, 0]
+    d_q = 2 * 256 * 64 * 4
+    assert f"8 times the {d_q:,} bytes that dQ has in float32" in LESSON.flat
+    assert [added for _, _, added in rows] == ["0"] * 4 + [f"{8 * d_q:,}", "0"]
+
+
+def test_our_gradients_are_no_further_off_than_twice_those_of_pytorch():
+    errors = re.findall(r"by at most (\S+), PyTorch in float16 by (\S+)", printed("off by at most"))
+    assert len(errors) == 3
+    assert all(float(ours) <= 2 * float(theirs) for ours, theirs in errors)
+
+
+def test_the_losses_go_down_together_within_a_hundredth():
+    losses = re.findall(r"loss (\S+) with our kernels, (\S+) with", printed("train(Attend.apply)"))
+    assert "go down together, within a hundredth" in LESSON.flat
+    assert all(abs(float(ours) - float(theirs)) < 0.011 for ours, theirs in losses)
+    assert float(losses[0][0]) > 2.5 and float(losses[-1][0]) < 0.2
+    assert f"gives a loss of log(16) = {math.log(16):.2f}" in LESSON.flat
+
+
+def test_the_probabilities_would_take_what_is_said():
+    assert 32 * 16384 * 16384 * 2 == 16 * 2**30 and "are 16 GiB" in LESSON.flat
+    assert 32 * 16384 * 128 * 2 == 128 * 2**20 and "take 128 MiB each" in LESSON.flat
