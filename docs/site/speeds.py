@@ -19,6 +19,14 @@ MOST_COUNTED = 16
 MARKS = 8
 """Colors and marks in the style sheet and in `_mark`."""
 
+STYLE = (
+    "path{fill:none}text{fill:currentColor;font-size:12px}.source{font-size:10px}.grid{stroke:currentColor;opacity:.2}"
+    ".roof{stroke:currentColor;stroke-dasharray:6 4}.line{stroke:var(--s);stroke-width:2}"
+    ".band{fill:var(--s);opacity:.15}.mark{fill:var(--s);stroke:var(--s)}.series-0{--s:#0072b2}"
+    ".series-1{--s:#e69f00}.series-2{--s:#009e73}.series-3{--s:#cc79a7}"
+)
+"""For a plot that is a file of its own."""
+
 HEAD = """# Recorded speeds
 
 What `make record` measured on a GPU: medians, with the L2 cache emptied before each call. The
@@ -127,6 +135,19 @@ def plot(speeds: Speeds) -> str:
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{inside}</svg>'
 
 
+def standalone(speeds: Speeds) -> str:
+    """The plot with its legend as a file, with colors that can be read on light and dark pages."""
+    legend = "".join(
+        f'<g class="series-{rank}">{_mark(rank, LEFT + 20 + 160 * rank, HEIGHT + 12)}'
+        f"{_text(LEFT + 30 + 160 * rank, HEIGHT + 16, name, 'start')}</g>"
+        for rank, name in enumerate(speeds.series)
+    )
+    drawn = plot(speeds).removesuffix("</svg>").replace(f"{HEIGHT}\"", f"{HEIGHT + 44}\"", 1)
+    source = _text(0, HEIGHT + 38, speeds.source, "start").replace("<text", '<text class="source"')
+    head = '<svg xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" color="#888" '
+    return f"{drawn.replace('<svg ', head, 1)}<style>{STYLE}</style>{legend}{source}</svg>\n"
+
+
 def _level(kind: str, y: float) -> str:
     return f'<path class="{kind}" d="M{LEFT} {y}H{WIDTH - RIGHT}"/>'
 
@@ -183,3 +204,8 @@ def _mark(rank: int, x: float, y: float) -> str:
     if move is None:
         return f'<circle class="mark" cx="{x}" cy="{y}" r="3.5"/>'
     return f'<path class="mark" d="M{x} {y}{move}"/>'
+
+
+if __name__ == "__main__":
+    swiglu = Path("course/benching/recorded/swiglu.json").read_text()
+    Path("docs/swiglu.svg").write_text(standalone(Speeds.from_json(swiglu)), encoding="utf-8")
