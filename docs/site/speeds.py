@@ -11,6 +11,8 @@ from pathlib import Path
 from course.benching.result import Speeds, Timing
 from course.gpus.recorded import EARLIER
 
+from . import ROOT
+
 WIDTH, HEIGHT = 720, 320
 LEFT, RIGHT, TOP, BOTTOM = 56, 12, 32, 48
 """Room beside the axes, in pixels."""
@@ -207,5 +209,5 @@ def _mark(rank: int, x: float, y: float) -> str:
 
 
 if __name__ == "__main__":
-    swiglu = Path("course/benching/recorded/swiglu.json").read_text()
-    Path("docs/swiglu.svg").write_text(standalone(Speeds.from_json(swiglu)), encoding="utf-8")
+    swiglu = (ROOT / "course" / "benching" / "recorded" / "swiglu.json").read_text()
+    (ROOT / "docs" / "swiglu.svg").write_text(standalone(Speeds.from_json(swiglu)), encoding="utf-8")

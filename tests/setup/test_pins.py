@@ -263,6 +263,16 @@ def test_ci_lints_and_tests_with_make():
     assert sum(map(len, parts)) == len(set.union(*parts)), "a file is in two parts"
 
 
+def test_every_week_the_notebooks_run_on_pytorchs_of_other_images():
+    (job,) = yaml_of(".github/workflows/elsewhere.yml")["jobs"].values()
+    torch = next(each.specifier for each in ASKED if each.name == "torch")
+    assert len(job["strategy"]["matrix"]["torch"]) > 1
+    for version in job["strategy"]["matrix"]["torch"]:
+        assert torch.contains(version) and version != pins.TORCH
+    (python,) = (step["with"]["python-version"] for step in job["steps"] if "with" in step)
+    assert PYTHONS.contains(python)
+
+
 def files(part: str) -> set[Path]:
     """The test files and notebooks in the folders that `PART` names."""
     folders = [ROOT / folder for folder in part.split()]
