@@ -1,6 +1,7 @@
 """GPU mode or CPU mode: the one place that asks.
 
-- GPU mode: an NVIDIA GPU answers, and PyTorch and Triton can use it. Kernels are compiled and launched.
+- GPU mode: an NVIDIA GPU answers, and PyTorch and Triton can use it.
+  Kernels are compiled and launched.
 - CPU mode: none does. Triton's interpreter runs the kernels, on the CPU.
 
 Triton reads TRITON_INTERPRET when it is imported and when a kernel is decorated, so the mode is

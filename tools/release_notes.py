@@ -1,6 +1,6 @@
-"""Print the notes of the version in pyproject.toml, from CHANGELOG.md: `python -m tools.release_notes`.
+"""Print the notes of a release, from CHANGELOG.md: `python -m tools.release_notes`.
 
-Fails where the version is one in development, or has no section.
+Fails where the version in pyproject.toml is one in development, or has no section.
 """
 
 import re

@@ -15,6 +15,7 @@ from . import ROOT
 
 BLOCK = re.compile(r"(?<=<!-- address -->\n).*?(?=<!-- /address -->)", re.DOTALL)
 """What the README says that depends on the address."""
+GITHUB = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+")
 BRANCH = "colab"
 """The branch with the notebooks that set themselves up: Colab and Kaggle open files of a repository
 alone."""
@@ -61,13 +62,13 @@ class Address:
         places = " · ".join(f"[{name}]({link})" for name, link in self.places().items())
         ci = f"{self.repository}/actions/workflows/ci.yml"
         return (
-            f"**[Read it, and run the first kernels in your browser]({self.site})** · open notebook"
-            f" 00 in {places} · [![CI]({ci}/badge.svg)]({ci})\n"
+            f"**[Read it, and run the first kernels in your browser]({self.site})** · open"
+            f" notebook 00 in {places} · [![CI]({ci}/badge.svg)]({ci})\n"
         )
 
 
 def address(root: Path = ROOT) -> Address:
-    """The address that SITE_REPOSITORY names (empty: none), or else the repository's own setting."""
+    """The address that SITE_REPOSITORY names (empty: none), or else the setting in the project."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     urls = project.get("urls", {})
     repository = os.environ.get("SITE_REPOSITORY", urls.get("Repository", ""))
@@ -87,7 +88,7 @@ def of_repository(repository: str, site: str = "") -> Address:
 
 def main(arguments: list[str], root: Path = ROOT) -> int:
     """Write an address into pyproject.toml and the README; return the exit code."""
-    if len(arguments) != 1 or not re.fullmatch(r"https://github\.com/[\w.-]+/[\w.-]+", arguments[0]):
+    if len(arguments) != 1 or not GITHUB.fullmatch(arguments[0]):
         print("Say where: make address REPOSITORY=https://github.com/OWNER/NAME", file=sys.stderr)
         return 2
     found = of_repository(arguments[0])

@@ -16,8 +16,8 @@ from course import pins
 from . import ROOT, SiteError
 from .sources import Sources
 
-SAYS = """The next cell makes the course ready here: run it first. It takes about a minute, keeps the
-PyTorch that this machine has, and puts Triton {triton} beside it; in a lab of your own it does
+SAYS = """The next cell makes the course ready here: run it first. It takes about a minute, keeps
+the PyTorch that this machine has, and puts Triton {triton} beside it; in a lab of your own it does
 nothing. Kernels run on an L4, A100, H100 or a newer GPU. A T4 is too old, since Triton no longer
 supports it: the course is in CPU mode there, as on a machine without a GPU. Kernels are then
 interpreted, and speeds are shown as recorded."""

@@ -23,9 +23,10 @@ SAVED = Path(__file__).with_suffix(".html")
 def recorded(source: Path) -> str:
     """The replay of the kernel, as notebooks keep it. source: a file for the kernel's code, which
     Triton reads again."""
-    import torch
-
     import course  # before Triton
+
+    # isort: split
+    import torch
     import triton
     import triton.language as tl
 

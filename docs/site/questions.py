@@ -12,8 +12,8 @@ KINDS = ("NumberExercise", "ChoiceExercise", "TextExercise", "NamesExercise")
 
 
 def questions(folder: Path) -> dict[str, dict[str, Any]]:
-    """name -> what is right and what is said, as JSON has it. Those whose values
-    come of a record are left out.
+    """name -> what is right and what is said, as JSON has it. Those whose values come from a record
+    are left out.
 
     folder: the exercises, by topic.
     """
@@ -40,7 +40,8 @@ def _exercises(module: ast.Module) -> list[ast.Call]:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "EXERCISES"
         for entry in getattr(node.value, "elts", ())
     ]
-    return [each for each in listed if isinstance(each, ast.Call) and ast.unparse(each.func) in KINDS]
+    calls = [each for each in listed if isinstance(each, ast.Call)]
+    return [call for call in calls if ast.unparse(call.func) in KINDS]
 
 
 def _value(node: ast.expr) -> Any:

@@ -240,7 +240,9 @@ def add_lessons(sources: Sources) -> None:
         if sources.address and (card := first_picture(cells)):
             sources.files[f"cards/{stem}.png"] = card
             notebook.setdefault("metadata", {})["og:image"] = f"cards/{stem}.png"
-        notebook["cells"] = [shown for cell in cells for shown in _cells(sources, cell, page, asked)]
+        notebook["cells"] = [
+            shown for cell in cells for shown in _cells(sources, cell, page, asked)
+        ]
         title, mark, rest = "".join(notebook["cells"][0]["source"]).partition("\n\n")
         bar = one_click(sources.address, stem)
         notebook["cells"][0]["source"] = f"{title}\n\n{bar}{mark}{rest}"

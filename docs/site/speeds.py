@@ -144,7 +144,7 @@ def standalone(speeds: Speeds) -> str:
         f"{_text(LEFT + 30 + 160 * rank, HEIGHT + 16, name, 'start')}</g>"
         for rank, name in enumerate(speeds.series)
     )
-    drawn = plot(speeds).removesuffix("</svg>").replace(f"{HEIGHT}\"", f"{HEIGHT + 44}\"", 1)
+    drawn = plot(speeds).removesuffix("</svg>").replace(f'{HEIGHT}"', f'{HEIGHT + 44}"', 1)
     source = _text(0, HEIGHT + 38, speeds.source, "start").replace("<text", '<text class="source"')
     head = '<svg xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" color="#888" '
     return f"{drawn.replace('<svg ', head, 1)}<style>{STYLE}</style>{legend}{source}</svg>\n"
@@ -210,4 +210,6 @@ def _mark(rank: int, x: float, y: float) -> str:
 
 if __name__ == "__main__":
     swiglu = (ROOT / "course" / "benching" / "recorded" / "swiglu.json").read_text()
-    (ROOT / "docs" / "swiglu.svg").write_text(standalone(Speeds.from_json(swiglu)), encoding="utf-8")
+    (ROOT / "docs" / "swiglu.svg").write_text(
+        standalone(Speeds.from_json(swiglu)), encoding="utf-8"
+    )

@@ -1,4 +1,4 @@
-"""The address is one setting: pyproject.toml has it, and the README, the buttons and the build follow."""
+"""The address is one setting, and the README, the buttons and the build follow it."""
 
 import pytest
 
@@ -25,7 +25,9 @@ def test_the_command_writes_it_into_both_files_and_again(root):
         )
         readme = (root / "README.md").read_text()
         assert f"(https://someone.github.io/{name})" in readme and "old" not in readme
-        assert readme.endswith("more\n") and "git clone https://github.com/Someone/first\n" in readme
+        assert (
+            readme.endswith("more\n") and "git clone https://github.com/Someone/first\n" in readme
+        )
     assert "# a note" in (root / "pyproject.toml").read_text()
 
 

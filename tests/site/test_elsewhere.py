@@ -1,4 +1,4 @@
-"""A notebook that is taken along makes the course ready in its first cell, and keeps what is there."""
+"""A notebook that is taken along makes the course ready, and keeps the PyTorch that is there."""
 
 import json
 import sys
