@@ -40,10 +40,12 @@ def _numbers(q: Tensor, k: Tensor, v: Tensor, d_out: Tensor, scale: float) -> tu
     return scores.logsumexp(1).float(), delta.float()
 
 
-def _by_keys(kernel: Kernel, *inputs: Tensor, with_v: bool = True) -> Tensor:
+def _by_keys(
+    kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, d_out: Tensor, scale: float,
+    with_v: bool = True,
+) -> Tensor:  # fmt: skip
     """Launch a kernel whose programs own keys; its result has their shape."""
-    q, k, v, d_out, scale = inputs
-    (lse, delta), out = _numbers(*inputs), torch.empty_like(k)
+    (lse, delta), out = _numbers(q, k, v, d_out, scale), torch.empty_like(k)
     rest = (v, lse, delta) if with_v else (lse,)
     kernel[(triton.cdiv(len(k), BLOCK),)](
         q, k, *rest, d_out, out, len(q), len(k), scale, D=q.shape[1], BLOCK_M=BLOCK, BLOCK_N=BLOCK
@@ -51,12 +53,19 @@ def _by_keys(kernel: Kernel, *inputs: Tensor, with_v: bool = True) -> Tensor:
     return out
 
 
-def _by_queries(kernel: Kernel, *inputs: Tensor) -> Tensor:
+def _for_values(
+    kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, d_out: Tensor, scale: float
+) -> Tensor:
+    return _by_keys(kernel, q, k, v, d_out, scale, with_v=False)
+
+
+def _by_queries(
+    kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, d_out: Tensor, scale: float
+) -> Tensor:
     """Launch a kernel whose programs own queries; its result has their shape."""
-    q, k, v, d_out, scale = inputs
     out = torch.empty_like(q)
     kernel[(triton.cdiv(len(q), BLOCK),)](
-        q, k, v, *_numbers(*inputs), d_out, out, len(q), len(k), scale,
+        q, k, v, *_numbers(q, k, v, d_out, scale), d_out, out, len(q), len(k), scale,
         D=q.shape[1], BLOCK_M=BLOCK, BLOCK_N=BLOCK,
     )  # fmt: skip
     return out
@@ -92,12 +101,18 @@ def _last_values(q: Tensor, k: Tensor, v: Tensor, d_out: Tensor, scale: float) -
     return _of_values(q[_last_tile(q)], k, v, d_out[_last_tile(q)], scale)
 
 
-def _of_scores(
-    q: Tensor, k: Tensor, v: Tensor, d_out: Tensor, scale: float, part: float = 1.0
-) -> Tensor:
-    """dS. part: what delta is multiplied by."""
-    powers, d_powers = _powers(q, k, scale), d_out @ v.T
-    return powers * (d_powers - part * (powers * d_powers).sum(1, keepdim=True))
+def _with_delta(part: float) -> TensorFunction:
+    """What gives dS. part: what delta is multiplied by, 1 where all is right."""
+
+    def of_scores(q: Tensor, k: Tensor, v: Tensor, d_out: Tensor, scale: float) -> Tensor:
+        powers, d_powers = _powers(q, k, scale), d_out @ v.T
+        return powers * (d_powers - part * (powers * d_powers).sum(1, keepdim=True))
+
+    return of_scores
+
+
+RIGHT = _with_delta(1.0)
+"""What gives dS."""
 
 
 def _outside(q: Tensor, k: Tensor, v: Tensor, d_out: Tensor, scale: float) -> Tensor:
@@ -122,17 +137,18 @@ def _with_queries(d_scores: Tensor, q: Tensor, k: Tensor) -> Tensor:
 
 
 def _gradient(
-    product: TensorFunction, of_scores: TensorFunction = _of_scores, times: int = 1
+    product: TensorFunction, of_scores: TensorFunction = RIGHT, times: int = 1
 ) -> TensorFunction:
     """dK or dQ: dS, which `of_scores` gives, multiplied by `product`.
 
     times: how often that is multiplied by the scale.
     """
 
-    def gradient(q: Tensor, k: Tensor, v: Tensor, d_out: Tensor, scale: float) -> Tensor:
-        return product(of_scores(q, k, v, d_out, scale), q, k) * scale**times
+    def of_inputs(q: Tensor, k: Tensor, v: Tensor, d_out: Tensor, scale: float) -> Tensor:
+        gradient: Tensor = product(of_scores(q, k, v, d_out, scale), q, k)
+        return gradient * scale**times
 
-    return gradient
+    return of_inputs
 
 
 def _group_case(heads: int, key_heads: int, queries: int, keys: int) -> Case:
@@ -156,16 +172,15 @@ def _by_head(q: Tensor, k: Tensor, d_out: Tensor) -> Tensor:
     """Each head's part of dV, [key heads, heads of a group, keys, head_dim]."""
     group = len(q) // len(k)
     powers = torch.softmax(q @ k.repeat_interleave(group, 0).mT * q.shape[2] ** -0.5, 2)
-    return (powers.mT @ d_out).unflatten(0, (len(k), group))
+    parts: Tensor = (powers.mT @ d_out).unflatten(0, (len(k), group))
+    return parts
 
 
 def _slips(product: TensorFunction) -> dict[str, TensorFunction]:
     """What goes wrong in dK and dQ alike."""
     return {
-        "delta is forgotten":
-        _gradient(product, lambda *inputs: _of_scores(*inputs, part=0.0)),
-        "delta is added, and not subtracted":
-        _gradient(product, lambda *inputs: _of_scores(*inputs, part=-1.0)),
+        "delta is forgotten": _gradient(product, _with_delta(0.0)),
+        "delta is added, and not subtracted": _gradient(product, _with_delta(-1.0)),
         "delta is subtracted from the product of P and dP, and not from dP":
         _gradient(product, _outside),
         "dP is the product of d_out with the keys, and not with the values":
@@ -187,7 +202,7 @@ EXERCISES = (
             "dv holds the last tile of queries alone": _last_values,
         },
         cases=CASES,
-        launch=lambda kernel, *inputs: _by_keys(kernel, *inputs, with_v=False),
+        launch=_for_values,
         absolute=ROUNDED,
         compiled=dots_in_16_bits,
     ),
