@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +75,12 @@ def build_wheel(folder: Path) -> Path:
     for old in folder.glob("triton_course-*.whl"):
         old.unlink()
     command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
-    command += ["--no-index", "--wheel-dir", str(folder), str(ROOT)]
-    environ = os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    ended = subprocess.run(command, capture_output=True, text=True, env=environ)
+    command += ["--disable-pip-version-check", "--no-index", "--wheel-dir", str(folder), str(ROOT)]
+    with tempfile.TemporaryDirectory() as own:  # two builds at once must not share a folder
+        settings = Path(own) / "setup.cfg"
+        settings.write_text(f"[build]\nbuild_base = {own}\n[egg_info]\negg_base = {own}\n")
+        environ = os.environ | {"DIST_EXTRA_CONFIG": str(settings)}
+        ended = subprocess.run(command, capture_output=True, text=True, env=environ)
     if ended.returncode:
         raise SiteError(f"The course's wheel could not be built:\n{ended.stderr}")
     return next(folder.glob("triton_course-*.whl"))
