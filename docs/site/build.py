@@ -1,5 +1,7 @@
 """Build the site: sources, Sphinx, checks. Runs in the tools' environment."""
 
+import html
+import json
 import re
 import shutil
 import time
@@ -33,6 +35,7 @@ def build(folder: Path = BUILD) -> None:
     run_sphinx(folder)
     remove_what_is_no_page(site, sources)
     thin_icons(site)
+    write_descriptions(site)
     elsewhere.write(sources, site)
     if sources.address:
         shutil.copytree(folder / "site-source" / "cards", site / "cards", dirs_exist_ok=True)
@@ -72,6 +75,18 @@ def remove_what_is_no_page(site: Path, sources: Sources) -> None:
     for path in site.rglob("*.html"):
         if path not in wanted:
             path.unlink()
+
+
+def write_descriptions(site: Path) -> None:
+    """Write what the search shows of a page where a script may not fetch it: from a file."""
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted(site.rglob("*.html"))}
+    said = {
+        path.relative_to(site).as_posix(): html.unescape(found[1])
+        for path, text in texts.items()
+        if (found := re.search(r'<meta name="description" content="([^"]*)"', text))
+    }
+    script = f"globalThis.pageDescriptions = {json.dumps(said)};\n"
+    write_whole(site / "_static" / "descriptions.js", script)
 
 
 def thin_icons(site: Path) -> None:

@@ -1,7 +1,27 @@
 // Behind the widgets' script. A page that was opened as a file may not fetch another one, so there
-// the search shows titles alone.
+// the search says of each page what it is about.
+const isFile = location.protocol === "file:";
 // @ts-ignore: a constant of the script that Sphinx writes
-if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
+if (isFile) DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
+if (isFile && document.getElementById("search-results")) {
+  const script = document.createElement("script");
+  script.src = "_static/descriptions.js";
+  script.onload = () => describeResults();
+  document.head.append(script);
+}
+
+function describeResults() {
+  // @ts-ignore: descriptions.js
+  const said = globalThis.pageDescriptions;
+  for (const link of said ? all("#search-results li:not(:has(.context)) > a") : []) {
+    const text = said[link.getAttribute("href").split(/[?#]/)[0]];
+    if (!text) continue;
+    const context = document.createElement("p");
+    context.className = "context";
+    context.textContent = text;
+    link.after(context);
+  }
+}
 
 // Elsewhere an excerpt is of the article, and not of the contents beside it.
 // @ts-ignore: Sphinx's own search, on its page alone
@@ -134,6 +154,7 @@ Object.assign(globalThis, { courseQuestions: { judge } });
 
 /** What is done for the page, and again where a widget or an output has come. */
 function tend() {
+  describeResults();
   nameParts();
   addFullScreen();
   showScrolling();

@@ -111,9 +111,12 @@ def served(site):
     server.server_close()
 
 
-def test_the_search_finds_a_lesson_on_a_page_that_is_a_file(open_page):
+def test_from_a_file_the_search_says_what_a_page_is_about(open_page):
     page = open_page("search.html?q=log-sum-exp")
-    page.locator("#search-results a", has_text="Powers of two").first.wait_for()
+    result = page.locator("#search-results li", has_text="Powers of two").first
+    says = result.locator(".context")
+    says.wait_for()
+    assert says.inner_text().startswith("Your attention is right. Between its two products")
     page.get_by_text("Search finished").first.wait_for(state="attached")
 
 
