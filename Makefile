@@ -1,6 +1,7 @@
 # make lab      set up, copy the lessons to work/, open JupyterLab at the first one
 # make test     set up, add the test tools, then run every test that this machine can run
 # make site     build the course as web pages into build/site, with tools of its own and no .venv
+# make address  REPOSITORY=https://github.com/OWNER/NAME: write where this is published into pyproject.toml and the README
 # make wheel    build the course as one installable file into build/wheel
 #
 # make test-gpu               on a GPU: what is marked for it and the notebooks; goes on where it stopped
@@ -33,7 +34,7 @@ PYTEST = -m pytest -n auto --dist loadfile --no-loadscope-reorder $(PART)
 
 export TORCH REQUIRE
 
-.PHONY: setup setup-dev setup-test lab test test-gpu test-triton-versions record gpu-debts release-check lint notebooks site wheel lock clean
+.PHONY: setup setup-dev setup-test lab test test-gpu test-triton-versions record gpu-debts release-check lint notebooks site address wheel lock clean
 
 setup:
 	@$(PYTHON) course/bootstrap.py
@@ -94,6 +95,9 @@ notebooks: setup
 site:
 	@$(PYTHON) course/bootstrap.py --site
 	@build/site-tools/bin/python -m docs.site
+
+address:
+	@$(PYTHON) -m docs.site.address $(REPOSITORY)
 
 wheel: setup
 	$(VENV) -m pip wheel -q --no-deps --no-build-isolation --wheel-dir build/wheel .

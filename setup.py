@@ -12,7 +12,7 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).resolve().parent
 CONTENT = (
     "kernels/**/*.py", "notebooks/*.ipynb", "solutions/*.py", "docs/pages/*.md", "docs/design.md",
-    "docs/teaching/**/*.md", "docs/*.png", "*.md", "LICENSE",
+    "docs/teaching/**/*.md", "docs/*.png", "docs/*.svg", "*.md", "LICENSE",
 )  # fmt: skip
 
 

@@ -145,7 +145,7 @@ def gpu() -> Iterator[Finding]:
 CAPABILITIES: tuple[tuple[tuple[int, int], Level, str], ...] = (
     ((9, 0), "ok", "tensor cores and tensor memory accelerator"),
     ((8, 0), "ok", "tensor cores (mma); no tensor memory accelerator"),
-    ((7, 5), "note", "Triton has no tensor-core path and no bfloat16 here; tl.dot runs, slowly"),
+    ((7, 5), "note", "Triton no longer supports it, so the course is in CPU mode"),
     ((0, 0), "problem", "too old, as PyTorch's builds need compute capability 7.5 or newer"),
 )
 """The least compute capability, and what Triton can do from there on."""

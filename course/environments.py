@@ -209,7 +209,7 @@ class Uv:
         that they may come from an index of the reader's own."""
         options = ["--frozen", "--no-emit-project", "--no-header", "--no-annotate"]
         groups = "--group" if "lab" in sets else "--only-group"
-        options += [option for each in sets if each != "lab" for option in (groups, each)]
+        options += [option for each in sets for option in (groups, each)]
         options += ["--extra", torch] if torch else []
         return check([self.program, "export", "-q", "--project", ROOT, *options], self.settings)
 

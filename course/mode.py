@@ -1,6 +1,7 @@
 """GPU mode or CPU mode: the one place that asks.
 
-- GPU mode: an NVIDIA GPU answers and PyTorch can use it. Kernels are compiled and launched.
+- GPU mode: an NVIDIA GPU answers, and PyTorch and Triton can use it.
+  Kernels are compiled and launched.
 - CPU mode: none does. Triton's interpreter runs the kernels, on the CPU.
 
 Triton reads TRITON_INTERPRET when it is imported and when a kernel is decorated, so the mode is
@@ -74,6 +75,12 @@ def choose(environ: MutableMapping[str, str]) -> Mode:
         return Mode("CPU", reason, "cpu", interpreting=True, by_triton=True)
 
     gpu, reason = find_gpu()
+    if gpu and not asked and (capability := driver_capability()) < OLDEST:
+        reason = (
+            f"this GPU has compute capability {capability[0]}.{capability[1]}, and Triton no longer"
+            f" supports any below {OLDEST[0]}.{OLDEST[1]} (COURSE_MODE=gpu tries it all the same)"
+        )
+        return Mode("CPU", reason, "cpu", interpreting=True)
     if gpu:
         return Mode("GPU", reason, "cuda", interpreting=False)
     if asked == "gpu":
@@ -112,6 +119,18 @@ def driver_devices() -> tuple[int, str]:
     count = ctypes.c_int()
     driver.cuDeviceGetCount(ctypes.byref(count))
     return count.value, "" if count.value else "the NVIDIA driver shows no GPU"
+
+
+OLDEST = (8, 0)
+"""The least compute capability that Triton supports."""
+
+
+def driver_capability() -> tuple[int, int]:
+    """The compute capability of the first GPU that the driver shows; it must show one."""
+    driver, numbers = ctypes.CDLL("libcuda.so.1"), (ctypes.c_int(), ctypes.c_int())
+    for attribute, number in zip((75, 76), numbers, strict=True):  # as cuda.h numbers them
+        driver.cuDeviceGetAttribute(ctypes.byref(number), attribute, 0)
+    return numbers[0].value, numbers[1].value
 
 
 def driver_cuda() -> tuple[int, int]:

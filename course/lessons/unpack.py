@@ -17,7 +17,7 @@ from .workspace import hash_of, hashes_in
 
 FILES = (
     "kernels/**/*.py", "notebooks/*.ipynb", "solutions/*.py", "docs/pages/*.md", "docs/design.md",
-    "docs/teaching/**/*.md", "docs/*.png", "*.md", "LICENSE",
+    "docs/teaching/**/*.md", "docs/*.png", "docs/*.svg", "*.md", "LICENSE",
 )  # fmt: skip
 """What is unpacked: all that a wheel has besides the package, as setup.py says it."""
 UNPACKED = ".unpacked.json"

@@ -125,7 +125,7 @@ class Buffer(OnlyKnown):
 
     def reshape(self, shape: Shape) -> "Buffer":
         sizes = tuple(map(operator.index, shape))
-        return self._view(lambda array: array.reshape(sizes, copy=False))
+        return self._view(lambda array: _reshaped(array, sizes))
 
     def load(self, layout: Layout | None = None) -> Block:
         """Read into registers."""
@@ -155,3 +155,11 @@ class Buffer(OnlyKnown):
         array, written = part(self.array), part(self.written)
         name = name or self.name
         return Buffer(self.memory, array, self.dtype, self.layout, name, written, self.missing)
+
+
+def _reshaped(array: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
+    """A view of another shape. NumPy 2.0, which some images have, cannot be told not to copy."""
+    view = array.reshape(sizes)
+    if not np.may_share_memory(view, array):
+        raise ValueError(f"A buffer of shape {array.shape} cannot be seen as {sizes} in place.")
+    return view

@@ -8,6 +8,10 @@
 | `reference.py` | a page of the public names, from the source alone |
 | `routes.py` | the ways through the course, from what the lessons say |
 | `speeds.py` | a page of what was recorded |
+| `address.py` | where the repository and the site are: one setting |
+| `elsewhere.py` | the lessons as notebooks for Colab, Kaggle and other places |
+| `first_kernel.py` | the kernel of the front page, and its replay as it was recorded |
+| `questions.py` | exercises that a page judges by itself |
 | `check.py` | links, anchors, alternative texts, foreign hosts |
 | `conf.py`, `site.js`, `site.css`, `front.md` | Sphinx's settings, script, style, the front page |
 """

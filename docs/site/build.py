@@ -1,5 +1,8 @@
 """Build the site: sources, Sphinx, checks. Runs in the tools' environment."""
 
+import html
+import json
+import re
 import shutil
 import time
 from pathlib import Path
@@ -9,11 +12,14 @@ from sphinx.cmd.build import main as sphinx
 from course.files import write_whole
 from course.lessons import saved_widgets
 
-from . import BUILD, ROOT, SiteError, check
+from . import BUILD, ROOT, SiteError, check, elsewhere
+from .address import UNKNOWN
 from .in_browser import pack
 from .sources import Sources, lay_out
 
 OWN = ROOT / "docs" / "site"
+ICON = re.compile(r'(?P<name>"[\w-]+"|\w+):\[\d+,\d+,\[[^\]]*\],"\w+",(?:"[^"]*"|\[[^\]]*\])\],?')
+"""An icon in the theme's script: its name, its size, and the path of its shape."""
 
 
 def build(folder: Path = BUILD) -> None:
@@ -29,6 +35,11 @@ def build(folder: Path = BUILD) -> None:
     write_static(folder / "site-static")
     run_sphinx(folder)
     remove_what_is_no_page(site, sources)
+    thin_icons(site)
+    write_descriptions(site)
+    elsewhere.write(sources, site)
+    if sources.address:
+        shutil.copytree(folder / "site-source" / "cards", site / "cards", dirs_exist_ok=True)
     report = check.check(site)
     if report.problems:
         print(*report.problems, sep="\n")
@@ -42,6 +53,8 @@ def build(folder: Path = BUILD) -> None:
         f" {len(report.outside)} links lead outside: {outside}.\n"
         f"Open file://{site / 'index.html'}"
     )
+    if not sources.address:
+        print(UNKNOWN)
 
 
 def run_sphinx(folder: Path) -> None:
@@ -63,6 +76,32 @@ def remove_what_is_no_page(site: Path, sources: Sources) -> None:
     for path in site.rglob("*.html"):
         if path not in wanted:
             path.unlink()
+
+
+def write_descriptions(site: Path) -> None:
+    """Write what the search shows of a page where a script may not fetch it: from a file."""
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted(site.rglob("*.html"))}
+    said = {
+        path.relative_to(site).as_posix(): html.unescape(found[1])
+        for path, text in texts.items()
+        if (found := re.search(r'<meta name="description" content="([^"]*)"', text))
+    }
+    script = f"globalThis.pageDescriptions = {json.dumps(said)};\n"
+    write_whole(site / "_static" / "descriptions.js", script)
+
+
+def thin_icons(site: Path) -> None:
+    """Leave of the theme's icons, which are most of what a page loads, those that it shows."""
+    scripts = site / "_static" / "scripts"
+    theme = (scripts / "pydata-sphinx-theme.js").read_text(encoding="utf-8")
+    pages = (site / name for name in ("index.html", "search.html", "lessons/01-vector-add.html"))
+    shown = "".join(page.read_text(encoding="utf-8") for page in pages) + theme
+    used = set(re.findall(r"\bfa-([a-z-]+)", shown))
+    icons = (scripts / "fontawesome.js").read_text(encoding="utf-8")
+    kept = ICON.sub(lambda icon: icon[0] if icon["name"].strip('"') in used else "", icons)
+    write_whole(scripts / "fontawesome.js", kept)
+    for path in (site / "_static").rglob("*.map"):
+        path.unlink()  # what only a debugger asks for
 
 
 def write_static(folder: Path) -> None:

@@ -1,13 +1,21 @@
 """Sphinx's settings. What Sphinx reads is laid out by sources.py."""
 
-import os
+import contextlib
+import io
+
+from docs.site.address import address
+
+ADDRESS = address()
+
+with contextlib.redirect_stdout(io.StringIO()):  # it says that it draws no cards; they are there
+    import sphinxext.opengraph  # noqa: F401
 
 project = "A course on Triton"
 html_title = project
 author = ""
 language = "en"
 
-extensions = ["myst_nb"]
+extensions = ["myst_nb", "sphinx_copybutton", "sphinxext.opengraph"]
 nb_execution_mode = "off"  # a lesson is never run here: its outputs are committed
 nb_merge_streams = True
 nb_code_prompt_show = "What comes out"  # of a cell whose outcome was to be predicted
@@ -37,6 +45,19 @@ html_theme_options = {
     "search_bar_text": "Search the course",
     "extra_footer": "",
 }
-if os.environ.get("SITE_REPOSITORY"):
-    link = {"name": "Repository", "url": os.environ["SITE_REPOSITORY"], "icon": "fa-solid fa-code"}
+copybutton_selector = "div.highlight pre, .in-your-lab code"
+copybutton_exclude = ".linenos"
+
+# What a search engine and a shared link show of a page: its first sentences, and a picture.
+ogp_enable_meta_description = True
+ogp_site_url = ADDRESS.site and f"{ADDRESS.site}/"
+ogp_social_cards = {"enable": False}
+ogp_image = "cards/course.png" if ADDRESS else ""
+ogp_image_alt = "A step of the course: a kernel, and what became of it"
+ogp_custom_meta_tags = ['<meta name="twitter:card" content="summary_large_image" />']
+if ADDRESS:
+    extensions.append("sphinx_sitemap")
+    html_baseurl = ogp_site_url
+    sitemap_url_scheme = "{link}"
+    link = {"name": "Repository", "url": ADDRESS.repository, "icon": "fa-solid fa-code"}
     html_theme_options["icon_links"] = [link]

@@ -6,13 +6,19 @@ file. Files are written only where they differ from what is there, so that Sphin
 has changed.
 """
 
+import base64
+import html
 import json
 import os
 import re
 from pathlib import Path
 from typing import Any
 
-from . import ROOT, SiteError, reference, routes, speeds
+from course.benching.result import Speeds
+
+from . import ROOT, SiteError, first_kernel, reference, routes, speeds
+from .address import Address, address
+from .questions import questions
 
 SHOWN = ("kernels", "solutions")
 """Folders whose Python files, and those below them, have a page each, linked or not."""
@@ -33,12 +39,30 @@ LINK_OR_CODE = re.compile(
 """A link's beginning and its target; or code, in which nothing is a link."""
 
 
-PAGES = {"docs/design.md": "design.md", "CONTRIBUTING.md": "contributing.md"}
+QUESTION = (
+    '<form class="in-your-lab" data-question="{}"><label>Your answer <input></label>'
+    " <button>Check</button><output></output></form>"
+)
+"""What judges an answer on the page, by itself."""
+PAGES = {
+    "docs/design.md": "design.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "TEACHING.md": "teaching/index.md",
+    "docs/teaching": "teaching/index.md",
+    "hub/README.md": "teaching/room.md",
+}
 """Files of the repository that have a place of their own on the site."""
+FOLDERS = {"notebooks": "lessons", "docs/pages": "pages", "docs/teaching": "teaching"}
+FOLDERS["docs/teaching/pilot"] = "teaching/pilot"
+"""Folders whose files are pages -> where those stand on the site."""
 FRONT = "docs/site/front.md"
 CONTENTS = {
     "Lessons": ("lessons/",),
     "To look up": ("pages/",),
+    "To teach with it": (
+        *("teaching/index", "teaching/plans", "teaching/room", "teaching/pilot"),
+        *(f"teaching/{digit}" for digit in range(4)),
+    ),
     "Reference": (
         "reference/course.md",
         "reference/course-draw",
@@ -58,6 +82,7 @@ class Sources:
     def __init__(self, folder: Path, root: Path = ROOT) -> None:
         self.folder = folder
         self.root = root
+        self.address = address(root)
         self.files: dict[str, bytes] = {}
         """What is in the folder, by path: pages, and pictures that they show."""
         self.shown: set[str] = set()
@@ -68,13 +93,16 @@ class Sources:
         self.files[path] = text.encode()
 
     def add_markdown(self, path: str, file: str) -> None:
-        """Add a page from a Markdown file of the repository."""
-        self.add(path, self.relink((self.root / file).read_text(encoding="utf-8"), file, path))
+        """Add a page from a Markdown file of the repository, with a link to edit it."""
+        text = self.relink((self.root / file).read_text(encoding="utf-8"), file, path)
+        edit = f"\n\n[Edit this page]({self.address.edit(file)})\n" if self.address else ""
+        self.add(path, f"{text}{edit}")
 
-    def relink(self, markdown: str, file: str, page: str) -> str:
+    def relink(self, markdown: str, file: str, page: str = "", base: str = "") -> str:
         """Markdown with links that hold on the site.
 
-        file: where the text stands in the repository; page: where it will stand on the site.
+        file: where the text stands in the repository; page: where it will stand on the site, or
+        base: the site's address, for a text that will stand elsewhere.
         Raises SiteError for a link to what is not there.
         """
 
@@ -84,9 +112,11 @@ class Sources:
                 return match[0]
             name, mark, anchor = target.partition("#")
             path = os.path.normpath(os.path.join(os.path.dirname(file), name))
-            if not (self.root / path).is_file():
+            if not (self.root / path).is_file() and path not in PAGES:
                 raise SiteError(f"{file} links to {target}, which is not there: mend that link.")
             goal = os.path.relpath(self.page_of(path), os.path.dirname(page) or ".")
+            if base:
+                goal = f"{base}/{re.sub('[.](md|ipynb)$', '.html', goal)}"
             return f"{match['text']}{goal}{mark}{anchor}"
 
         return LINK_OR_CODE.sub(replace, markdown)
@@ -94,19 +124,17 @@ class Sources:
     def page_of(self, path: str) -> str:
         """The page of a file of the repository, which it has from now on."""
         folder, name = os.path.split(path)
-        if folder == "notebooks" and name.endswith(".ipynb"):
-            return f"lessons/{name}"
-        if folder == "docs/pages" and name.endswith(".md"):
-            return f"pages/{name}"
         if path in PAGES:
             return PAGES[path]
+        if folder in FOLDERS and name.endswith((".md", ".ipynb")):
+            return f"{FOLDERS[folder]}/{name}"
         if name.endswith(PICTURES):
             self.files[f"pictures/{name}"] = (self.root / path).read_bytes()
             return f"pictures/{name}"
         self.shown.add(path)
         if path.startswith(tuple(f"{shown}/" for shown in SHOWN)):
             return f"{path.removesuffix('.py')}.md"
-        return f"files/{path}.md"
+        return f"files/{path.removesuffix('.md')}.md"
 
     def write(self) -> None:
         """Write what differs, and remove what no longer belongs."""
@@ -123,10 +151,12 @@ class Sources:
 def lay_out(sources: Sources) -> None:
     """Fill the folder."""
     add_lessons(sources)
-    for file, page in PAGES.items():
-        sources.add_markdown(page, file)
-    for path in sorted((sources.root / "docs" / "pages").glob("*.md")):
-        sources.add_markdown(f"pages/{path.name}", f"docs/pages/{path.name}")
+    if sources.address:
+        sources.files["cards/course.png"] = (sources.root / "docs" / "explorer.png").read_bytes()
+    pages = [path for folder in FOLDERS for path in (sources.root / folder).glob("*.md")]
+    files = [path.relative_to(sources.root).as_posix() for path in pages]
+    for file in sorted({*files, *(file for file in PAGES if file.endswith(".md"))}):
+        sources.add_markdown(sources.page_of(file), file)
     for name, text in reference.pages(sources.root).items():
         sources.add(f"reference/{name}.md", text)
     records = sources.root / "course" / "benching" / "recorded"
@@ -143,15 +173,26 @@ def lay_out(sources: Sources) -> None:
 def add_front_page(sources: Sources) -> None:
     """Add the front page, with the ways through the lessons and what else there is to look up."""
     text = (sources.root / FRONT).read_text(encoding="utf-8")
-    if repository := os.environ.get("SITE_REPOSITORY"):
-        text = text.replace("<this repository>", repository)
+    if sources.address:
+        text = text.replace("<this repository>", sources.address.repository)
     pages = sorted((sources.root / "docs" / "pages").glob("*.md"))
     titles = [(path, path.read_text(encoding="utf-8").partition("\n")[0]) for path in pages]
     listed = [f"- [{title.lstrip('# ')}](../pages/{path.name})" for path, title in titles]
-    text = text.replace("<!-- pages -->\n", "".join(f"{line}\n" for line in listed))
-    text = text.replace(
-        "<!-- parts -->", routes.parts("../../notebooks", sources.root / "solutions")
-    )
+    solutions = sources.root / "solutions"
+    record = sources.root / "course" / "benching" / "recorded" / "swiglu.json"
+    swiglu = Speeds.from_json(record.read_text())
+    others = (sources.root / "docs" / "pages" / "others.md").read_text(encoding="utf-8")
+    filled = {
+        "parts": routes.parts("../../notebooks", solutions),
+        "pages": "\n".join(listed),
+        "minutes": str(routes.minutes_of(next(solutions.glob("00-*.py")))),
+        "first kernel": f"```python\n{first_kernel.LAUNCHED}```",
+        "first replay": first_kernel.SAVED.read_text(encoding="utf-8"),
+        "swiglu": speeds.figure(swiglu),
+        "swiglu source": swiglu.source,
+        "others": "\n".join(line for line in others.split("\n") if line.startswith("|")),
+    }
+    text = re.sub("<!-- (.*?) -->", lambda place: filled[place[1]], text)
     sources.add("index.md", sources.relink(text, FRONT, "index.md"))
 
 
@@ -194,9 +235,34 @@ def add_lessons(sources: Sources) -> None:
                 f"{file} is no notebook ({error}): run `course notebooks {stem[:2]}`."
             ) from error
         page = f"lessons/{stem}.ipynb"
+        asked = questions(sources.root / "course" / "exercises" / "lessons")
         _fold_what_is_predicted(cells)
-        notebook["cells"] = [shown for cell in cells for shown in _cells(sources, cell, file, page)]
+        if sources.address and (card := first_picture(cells)):
+            sources.files[f"cards/{stem}.png"] = card
+            notebook.setdefault("metadata", {})["og:image"] = f"cards/{stem}.png"
+        notebook["cells"] = [
+            shown for cell in cells for shown in _cells(sources, cell, page, asked)
+        ]
+        title, mark, rest = "".join(notebook["cells"][0]["source"]).partition("\n\n")
+        bar = one_click(sources.address, stem)
+        notebook["cells"][0]["source"] = f"{title}\n\n{bar}{mark}{rest}"
         sources.add(page, json.dumps(notebook, indent=1))
+
+
+def one_click(address: Address, stem: str) -> str:
+    """The links at the head of a lesson: where it opens with one click, what to take along."""
+    links = [f'<a href="../notebooks/{stem}.ipynb" download>Download the notebook</a>']
+    if address:
+        places = address.places(stem).items()
+        links = [f'<a href="{link}">Open in {name}</a>' for name, link in places] + links
+        links.append(f'<a href="{address.edit(f"solutions/{stem}.py")}">Edit</a>')
+    return f'<p class="one-click">{" ".join(links)}</p>'
+
+
+def first_picture(cells: list[dict[str, Any]]) -> bytes | None:
+    """The first picture among a lesson's outputs, for the card of a shared link."""
+    found = re.search(r"data:image/png;base64,([\w+/=]+)", json.dumps(cells))
+    return base64.b64decode(found[1]) if found else None
 
 
 def _fold_what_is_predicted(cells: list[dict[str, Any]]) -> None:
@@ -211,16 +277,27 @@ def _fold_what_is_predicted(cells: list[dict[str, Any]]) -> None:
             is_asked = False
 
 
-def _cells(sources: Sources, cell: dict[str, Any], file: str, page: str) -> list[dict[str, Any]]:
-    """A cell as the page shows it; behind the check of an exercise, how to work on it."""
+def _cells(
+    sources: Sources, cell: dict[str, Any], page: str, asked: dict[str, dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """A cell as the page shows it; behind the check of an exercise, how to answer it.
+
+    asked: the questions that a page can judge.
+    """
     text = "".join(cell["source"])
+    name = Path(page).name
     if cell["cell_type"] == "markdown":
-        return [cell | {"source": sources.relink(text, file, page)}]
+        return [cell | {"source": sources.relink(text, f"notebooks/{name}", page)}]
     shown = [cell | {"outputs": [_output(output) for output in cell["outputs"]]}]
-    if re.match(r"check\(\"", text):
-        command = f"make lab LAB={Path(file).name[:2]}"
+    if 'data-course-widget=\\"explore' in json.dumps(cell["outputs"]):
+        tags = [*cell["metadata"].get("tags", []), "full-width"]  # as the theme has it
+        shown[0]["metadata"] = cell["metadata"] | {"tags": tags}
+    if check := re.match(r"check\(\"([\w-]+)\"", text):
+        command = f"make lab LAB={name[:2]}"
         lab = f"Write it in your own lab: <code>{command}</code> opens this lesson there."
         source = f'<div class="in-your-lab">{lab}</div>'
+        if question := asked.get(check[1]):
+            source = QUESTION.format(html.escape(json.dumps(question)))
         id_ = f"{cell['id']}-lab"
         shown.append({"cell_type": "markdown", "id": id_, "metadata": {}, "source": source})
     return shown

@@ -11,6 +11,8 @@ from pathlib import Path
 from course.benching.result import Speeds, Timing
 from course.gpus.recorded import EARLIER
 
+from . import ROOT
+
 WIDTH, HEIGHT = 720, 320
 LEFT, RIGHT, TOP, BOTTOM = 56, 12, 32, 48
 """Room beside the axes, in pixels."""
@@ -18,6 +20,14 @@ MOST_COUNTED = 16
 """Sizes up to this are counted; larger ones stand on a logarithmic axis."""
 MARKS = 8
 """Colors and marks in the style sheet and in `_mark`."""
+
+STYLE = (
+    "path{fill:none}text{fill:currentColor;font-size:12px}.source{font-size:10px}.grid{stroke:currentColor;opacity:.2}"
+    ".roof{stroke:currentColor;stroke-dasharray:6 4}.line{stroke:var(--s);stroke-width:2}"
+    ".band{fill:var(--s);opacity:.15}.mark{fill:var(--s);stroke:var(--s)}.series-0{--s:#0072b2}"
+    ".series-1{--s:#e69f00}.series-2{--s:#009e73}.series-3{--s:#cc79a7}"
+)
+"""For a plot that is a file of its own."""
 
 HEAD = """# Recorded speeds
 
@@ -36,16 +46,17 @@ def page(folder: Path) -> str:
 
 def entry(speeds: Speeds) -> str:
     """One record: its plot, its table, its source."""
+    return f"## {speeds.name}\n\n{speeds.source}\n\n{figure(speeds)}\n\n{table(speeds)}\n"
+
+
+def figure(speeds: Speeds) -> str:
+    """The plot of a record with its legend."""
     names = "".join(
         f'<li class="series-{rank % MARKS}"><svg viewBox="-8 -8 16 16" aria-hidden="true">'
         f"{_mark(rank, 0, 0)}</svg>{html.escape(name)}</li>"
         for rank, name in enumerate(speeds.series)
     )
-    return (
-        f"## {speeds.name}\n\n{speeds.source}\n\n"
-        f'<figure class="speeds">{plot(speeds)}<ul class="legend">{names}</ul></figure>\n\n'
-        f"{table(speeds)}\n"
-    )
+    return f'<figure class="speeds">{plot(speeds)}<ul class="legend">{names}</ul></figure>'
 
 
 def table(speeds: Speeds) -> str:
@@ -126,6 +137,19 @@ def plot(speeds: Speeds) -> str:
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{inside}</svg>'
 
 
+def standalone(speeds: Speeds) -> str:
+    """The plot with its legend as a file, with colors that can be read on light and dark pages."""
+    legend = "".join(
+        f'<g class="series-{rank}">{_mark(rank, LEFT + 20 + 160 * rank, HEIGHT + 12)}'
+        f"{_text(LEFT + 30 + 160 * rank, HEIGHT + 16, name, 'start')}</g>"
+        for rank, name in enumerate(speeds.series)
+    )
+    drawn = plot(speeds).removesuffix("</svg>").replace(f'{HEIGHT}"', f'{HEIGHT + 44}"', 1)
+    source = _text(0, HEIGHT + 38, speeds.source, "start").replace("<text", '<text class="source"')
+    head = '<svg xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" color="#888" '
+    return f"{drawn.replace('<svg ', head, 1)}<style>{STYLE}</style>{legend}{source}</svg>\n"
+
+
 def _level(kind: str, y: float) -> str:
     return f'<path class="{kind}" d="M{LEFT} {y}H{WIDTH - RIGHT}"/>'
 
@@ -182,3 +206,10 @@ def _mark(rank: int, x: float, y: float) -> str:
     if move is None:
         return f'<circle class="mark" cx="{x}" cy="{y}" r="3.5"/>'
     return f'<path class="mark" d="M{x} {y}{move}"/>'
+
+
+if __name__ == "__main__":
+    swiglu = (ROOT / "course" / "benching" / "recorded" / "swiglu.json").read_text()
+    (ROOT / "docs" / "swiglu.svg").write_text(
+        standalone(Speeds.from_json(swiglu)), encoding="utf-8"
+    )

@@ -114,7 +114,7 @@ CASES = [
     ("gpu", lambda p, f: set_gpu(p, (7, 0)),
      "GPU", "problem", "compute capability 7.5 or newer", "COURSE_MODE=cpu"),
     ("gpu", lambda p, f: set_gpu(p, (7, 5)),
-     "GPU", "note", "sm_75, driver 580.1: Triton has no tensor-core path", ""),
+     "GPU", "note", "sm_75, driver 580.1: Triton no longer supports it", ""),
     ("gpu", lambda p, f: set_gpu(p, (8, 9)), "GPU", "ok", "no tensor memory accelerator", ""),
     ("gpu", lambda p, f: set_gpu(p, (9, 0)),
      "GPU", "ok", "tensor cores and tensor memory accelerator", ""),

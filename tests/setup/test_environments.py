@@ -38,11 +38,12 @@ PROJECT = """
 name = "triton-course"
 version = "1.0"
 requires-python = ">=3.11"
-dependencies = ["torch==2.15.0", "other==1.0"]
+dependencies = ["torch>=2.10", "other"]
 [project.optional-dependencies]
 cpu = ["torch==2.15.0"]
 cuda = ["torch==2.15.0"]
 [dependency-groups]
+lab = ["torch==2.15.0", "other==1.0"]
 dev = ["tool==1.0", "uv==0.13.9"]
 [tool.uv]
 default-groups = []

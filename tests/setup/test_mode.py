@@ -16,6 +16,7 @@ def gpu_answers(monkeypatch):
     monkeypatch.setattr(mode, "driver_devices", lambda: (1, ""))
     monkeypatch.setattr(mode, "torch_cuda", lambda: "13.0")
     monkeypatch.setattr(mode, "driver_cuda", lambda: (13, 0))
+    monkeypatch.setattr(mode, "driver_capability", lambda: (9, 0))
 
 
 def run(code: str, **environ: str) -> subprocess.CompletedProcess[str]:
@@ -44,6 +45,23 @@ def test_a_cpu_build_of_pytorch_means_cpu_mode(gpu_answers, monkeypatch):
 def test_a_driver_too_old_for_this_pytorch_means_cpu_mode(gpu_answers, monkeypatch):
     monkeypatch.setattr(mode, "driver_cuda", lambda: (12, 4))
     assert "supports CUDA 12.4 and this PyTorch needs 13.0" in str(mode.choose({}))
+
+
+def test_a_gpu_that_triton_no_longer_supports_means_cpu_mode_unless_gpu_mode_is_asked_for(
+    gpu_answers, monkeypatch
+):
+    monkeypatch.setattr(mode, "driver_capability", lambda: (7, 5))
+    assert "capability 7.5, and Triton no longer supports" in str(mode.choose({}))
+    assert mode.choose({}).interpreting and mode.choose({"COURSE_MODE": "gpu"}).gpu
+
+
+def test_the_driver_tells_the_compute_capability(monkeypatch):
+    class Driver:
+        def cuDeviceGetAttribute(self, number, attribute, device):  # noqa: N802
+            number._obj.value = {75: 7, 76: 5}[attribute]
+
+    monkeypatch.setattr(mode.ctypes, "CDLL", lambda name: Driver())
+    assert mode.driver_capability() == (7, 5)
 
 
 @pytest.mark.parametrize(

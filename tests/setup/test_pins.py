@@ -22,15 +22,16 @@ PACKAGES = LOCK["package"]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = PYPROJECT["project"]
-# The set of the learner gives what builds the course too, so that the set-up downloads no build
-# tools.
-ASKED = [
-    Requirement(line) for line in PROJECT["dependencies"] + PYPROJECT["build-system"]["requires"]
-]
 GROUPS = {
     group: [Requirement(line) for line in lines]
     for group, lines in PYPROJECT["dependency-groups"].items()
 }
+# What a wheel asks for, with lower bounds alone, and what builds the course: the learner's set
+# gives both, so that the set-up downloads no build tools.
+ASKED = [
+    Requirement(line) for line in PROJECT["dependencies"] + PYPROJECT["build-system"]["requires"]
+]
+LAB = ("--group", "lab")
 PYTHONS = SpecifierSet(PROJECT["requires-python"])
 
 
@@ -72,6 +73,17 @@ def test_what_pyproject_asks_for_is_what_the_lock_gives(asked):
     assert all(asked.specifier.contains(version) for version in versions)
 
 
+def test_a_wheel_takes_the_pytorch_that_is_there_and_a_lab_the_pinned_one():
+    asked = {each.name: each.specifier for each in ASKED if each.name != "setuptools"}
+    assert all(each.operator == ">=" for specifier in asked.values() for each in specifier)
+    assert {"2.10.0", "2.11.0", pins.TORCH} <= set(
+        asked["torch"].filter(["2.9.1", "2.10.0", "2.11.0", pins.TORCH])
+    )
+    assert asked["triton"].contains("3.6.0") and "jupyterlab" not in asked
+    exact = {each.name: str(each.specifier) for each in GROUPS["lab"]}
+    assert (exact["torch"], exact["triton"]) == (f"=={pins.TORCH}", f"=={pins.TRITON}")
+
+
 def test_the_lock_belongs_to_pyproject():
     # Offline it resolves nothing: it fails where the lock would have to change.
     ended = run(sys.executable, "-m", "uv", "lock", "--check", "--offline")
@@ -79,8 +91,9 @@ def test_the_lock_belongs_to_pyproject():
 
 
 def test_the_set_for_tests_is_the_learners_and_the_test_tools():
-    learners, all_of_it = names_of(), names_of("--group", "dev")
-    assert {canonical(each.name) for each in ASKED} <= learners < all_of_it
+    learners, all_of_it = names_of(*LAB), names_of(*LAB, "--group", "dev")
+    asked = ASKED + GROUPS["lab"]
+    assert {canonical(each.name) for each in asked} <= learners < all_of_it
     assert {canonical(each.name) for each in GROUPS["dev"]} <= all_of_it - learners
 
 
@@ -92,7 +105,7 @@ def test_the_tools_need_neither_pytorch_nor_triton(group):
 
 
 def test_the_cpu_build_brings_nothing_of_cuda():
-    added = names_of() - names_of("--extra", "cpu")
+    added = names_of(*LAB) - names_of(*LAB, "--extra", "cpu")
     assert added and all(name.startswith(("nvidia-", "cuda-")) for name in added)
 
 
@@ -132,7 +145,7 @@ def test_pytorch_s_own_index_is_asked_for_the_cpu_build_alone():
 
 
 def test_the_course_imports_no_test_tools():
-    tools = {name.replace("-", "_") for name in names_of("--group", "dev") - names_of()}
+    tools = {name.replace("-", "_") for name in names_of("--group", "dev") - names_of(*LAB)}
     tools.add("griffe")
     files = [
         path
@@ -248,6 +261,16 @@ def test_ci_lints_and_tests_with_make():
     parts = [files(part) for part in matrix["part"]]
     assert set.union(*parts) == files("tests notebooks")
     assert sum(map(len, parts)) == len(set.union(*parts)), "a file is in two parts"
+
+
+def test_every_week_the_notebooks_run_on_pytorchs_of_other_images():
+    (job,) = yaml_of(".github/workflows/elsewhere.yml")["jobs"].values()
+    torch = next(each.specifier for each in ASKED if each.name == "torch")
+    assert len(job["strategy"]["matrix"]["torch"]) > 1
+    for version in job["strategy"]["matrix"]["torch"]:
+        assert torch.contains(version) and version != pins.TORCH
+    (python,) = (step["with"]["python-version"] for step in job["steps"] if "with" in step)
+    assert PYTHONS.contains(python)
 
 
 def files(part: str) -> set[Path]:

@@ -1,5 +1,6 @@
 """The site, built once from the repository as it is, and browsers that note what goes wrong."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from tests.browser.conftest import browser, new_context
 
 __all__ = ["browser", "new_context", "offline", "open_page", "site"]
 
+REPOSITORY = "https://github.com/someone/triton-course"
 WIDE = {"width": 1400, "height": 900}
 PHONE = {"width": 390, "height": 844}
 
@@ -26,11 +28,12 @@ def offline() -> list[str]:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Path:
-    """The built site. It was built with the network cut off."""
+    """The built site, of a repository with an address. It was built with the network cut off."""
     folder = tmp_path_factory.mktemp("built")
     python = str(Environment(("site",)).python)
     command = [*offline(), python, "-m", "docs.site", str(folder)]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    environ = os.environ | {"SITE_REPOSITORY": REPOSITORY}
+    ended = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert re.search(r"\d+ pages, [\d.]+ MB, built in \d+ s", ended.stdout)
     return folder / "site"
@@ -59,9 +62,11 @@ def open_page(site, new_context):
             ),
         )
 
-    def open_it(name, *, base=None, size=WIDE, **options):
+    def open_it(name, *, base=None, size=WIDE, loaded=None, **options):
         page = new_context(viewport=size, **options).new_page()
         note(page)
+        if loaded is not None:
+            page.on("request", lambda request: loaded.append(request.url))
         page.goto(f"{base or f'file://{site}'}/{name}")
         return page
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from docs.site import SiteError
+from docs.site import SiteError, first_kernel
 from docs.site.sources import Sources, add_lessons, lay_out
 
 
@@ -13,6 +13,7 @@ def root(tmp_path):
     """A repository with a lesson, a kernel and a page."""
     for folder in ("notebooks", "solutions", "kernels", "docs/pages"):
         (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "pyproject.toml").write_text("[project]\n")
     (tmp_path / "kernels" / "add.py").write_text("x = '```'\n")
     (tmp_path / "solutions" / "01-add.py").write_text("# %%\n")
     (tmp_path / "docs" / "pages" / "terms.md").write_text(
@@ -154,3 +155,8 @@ def test_the_repository_has_each_lesson_kernel_and_page_in_the_contents(tmp_path
             page = file.rpartition(".")[0]
             assert f"\n{page}\n" in front or f"<{page}>\n" in front
     assert {"lessons/11-softmax-of-a-row.ipynb", "kernels/softmax.md"} <= sources.files.keys()
+
+
+def test_the_replay_of_the_front_page_is_the_kernel_s(tmp_path, monkeypatch):
+    monkeypatch.setenv("COURSE_STATIC", "1")
+    assert first_kernel.recorded(tmp_path / "kernel.py") == first_kernel.SAVED.read_text()

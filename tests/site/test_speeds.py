@@ -45,3 +45,9 @@ def test_a_grid_has_at_most_six_round_levels(most, step):
 
 def test_sizes_are_said_as_people_say_them():
     assert [speeds._short(x) for x in (1000, 1024, 1 << 26)] == ["1,000", "1 Ki", "64 Mi"]
+
+
+def test_the_readme_s_plot_is_the_record_s():
+    drawn = speeds.standalone(recorded("swiglu"))
+    assert (speeds.ROOT / "docs" / "swiglu.svg").read_text() == drawn
+    ET.fromstring(drawn)
