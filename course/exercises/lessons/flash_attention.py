@@ -282,6 +282,11 @@ def _as_one_matrix(
     return _joined(out, lse)
 
 
+def _first_tiles(x: Tensor) -> Tensor:
+    """The first tile of each head, in the place of every one."""
+    return x[:, :, :32].repeat(1, 1, x.shape[2] // 32, 1)
+
+
 def _divided(stages: dict[str, str]) -> Judged | None:
     ttgir = stages["ttgir"]
     if "ttg.warp_specialize" not in ttgir:
@@ -392,7 +397,8 @@ def _merged_by(weigh: Callable[[Tensor], Tensor]) -> TensorFunction:
         scores = scores.unflatten(1, (-1, 64))
         values = pad(v, (0, 0, 0, more)).unflatten(1, (-1, 64))
         parts = (torch.softmax(scores, -1)[:, :, None] @ values)[:, :, 0]
-        return (weigh(scores)[:, None] @ parts)[:, 0]
+        out: Tensor = (weigh(scores)[:, None] @ parts)[:, 0]
+        return out
 
     return merged
 
@@ -742,13 +748,9 @@ EXERCISES = (
             "every head takes the queries of the first":
             lambda q, k, v, causal, _: _with_lse(q[:, :1].expand(q.shape), k, v, causal, 0),
             "every tile takes its head's first queries":
-            lambda q, k, v, causal, _: _with_lse(
-                q[:, :, :32].repeat(1, 1, q.shape[2] // 32, 1), k, v, causal, 0
-            ),
+            lambda q, k, v, causal, _: _with_lse(_first_tiles(q), k, v, causal, 0),
             "every tile of keys is the first one":
-            lambda q, k, v, causal, _: _with_lse(
-                q, *(x[:, :, :32].repeat(1, 1, x.shape[2] // 32, 1) for x in (k, v)), causal, 0
-            ),
+            lambda q, k, v, causal, _: _with_lse(q, _first_tiles(k), _first_tiles(v), causal, 0),
         },
         cases=(
             _batches((2, 4, 2, 64, 96, 32), 0), _batches((1, 3, 1, 96, 64, 16), 1),
