@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import sysconfig
+import time
 from pathlib import Path
 from types import CodeType
 
@@ -27,7 +28,7 @@ if ROOM:
     sysconfig.get_config_vars()
     # What a browser's Python lacks.
     sys.platform = "emscripten"
-    del os.geteuid
+    del os.geteuid, time.thread_time
     sys.modules |= dict.fromkeys(("fcntl", "grp", "pwd", "resource", "termios"))
     sys.setprofile(lambda frame, event, _: ran.add(frame.f_code) if event == "call" else None)
 
