@@ -383,7 +383,7 @@ for say_other in (True, False):
 # expression, and `c` continues.
 
 
-# %% tags=["runs-here"]
+# %%
 @triton.jit
 def half_kernel(x_ptr):
     offsets = tl.arange(0, 4)

@@ -59,7 +59,8 @@ def folder(tmp_path_factory) -> Path:
         '</div><div class="cell_output"><pre>recorded</pre></div></div>'
         for cell in CELLS
     )
-    page = f'<!doctype html><title>Cells</title>{cells}<script src="_static/site.js"></script>'
+    head = '<!doctype html><meta charset="utf-8"><title>Cells</title>'
+    page = f'{head}{cells}<script src="_static/site.js"></script>'
     (folder / "page.html").write_text(page)
     return folder
 
