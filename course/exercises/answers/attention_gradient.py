@@ -75,10 +75,24 @@ MISTAKES = {
             "comes out if delta is forgotten", "slip 1",
             means="They take the gradient of a share for that of its score; if one share grows, "
             "the others shrink."),
+        Mistake("delta added", {" - delta[:, None])": " + delta[:, None])"}, "wrong",
+            "comes out if delta is added", "slip 2",
+            means="They have the sign of the softmax's gradient wrong."),
+        Mistake("delta outside", {
+            "power * (tl.dot(d_out, tl.trans(v)) - delta[:, None])":
+            "power * tl.dot(d_out, tl.trans(v)) - delta[:, None]",
+        }, "wrong", "comes out if delta is subtracted from the product", "slip 3",
+            means="They leave out the parentheses: delta is weighed by P as well."),
+        Mistake("the keys for the values", {"tl.trans(v)": "tl.trans(k)"}, "wrong",
+            "comes out if dP is the product of d_out with the keys", "slip 4",
+            means="They multiply by the keys, as for the scores; P was multiplied by the values."),
         Mistake("no scale at the end", {"dq * scale": "dq"}, "wrong",
             "comes out if the scale is missing at the end", "slip 5",
             means="They think that the scale in P is enough; k was multiplied by it on the way to "
             "the scores."),
+        Mistake("the scale twice", {"d_scores = power * (": "d_scores = scale * power * ("},
+            "wrong", "comes out if the gradient is multiplied by the scale twice", "slip 6",
+            means="They scale where S is, and once more at the end."),
         Mistake("the queries for the keys", {"tl.float16), k, dq)": "tl.float16), q, dq)"},
             "wrong", "expected", "wrong in case 1",
             means="They multiply by the queries, as for dK. With square tiles the shapes fit all "
@@ -127,6 +141,11 @@ OTHERS = {
         }),
     ],
     "gradient-of-queries": [
+        Other("scores masked", {
+            MASK: "        power = tl.where((keys < n_keys)[None, :], power, 0.0)\n",
+            "dq = tl.dot(d_scores.to(tl.float16), k, dq)":
+            "dq += tl.dot(d_scores.to(tl.float16), k)",
+        }),
         Other("masked behind", {
             MASK: "",
             "- delta[:, None])\n":
@@ -138,6 +157,9 @@ OTHERS = {
         Other("added behind the product", {
             "dv = tl.dot(tl.trans(power.to(tl.float16)), d_out, dv)":
             "dv += tl.dot(tl.trans(power.to(tl.float16)), d_out)",
+        }),
+        Other("counted from the last head", {
+            "key_head * group + shared": "(key_head + 1) * group - 1 - shared",
         }),
     ],
 }  # fmt: skip
