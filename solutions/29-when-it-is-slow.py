@@ -20,12 +20,13 @@
 #
 # | section | about minutes |
 # |---|---|
+# | Which kernel at all | 10 |
 # | What to ask first | 3 |
 # | One slow kernel | 10 |
 # | Fix one yourself | 30 |
 # | What a profiler adds | 10 |
 # | Beginning and end | 10 |
-# | **Together, an estimate** | 63 |
+# | **Together, an estimate** | 73 |
 # | Stretch exercises, for those with time left | 10 |
 
 # %% [markdown]
@@ -54,10 +55,83 @@
 # </details>
 
 # %%
-from course import DEVICE, check, diagnose, hint, kernel_metrics, step_profile
+from course import DEVICE, check, diagnose, hint, kernel_metrics, profile, step_profile
 import torch
 import triton
 import triton.language as tl
+
+# %% [markdown]
+# ## Which kernel at all
+#
+# People come with a training step, not with a kernel. Which of its kernels do you look at? The
+# attempt that suggests itself is the one that moves most. Here is a small step: a softmax over the
+# words, and an update of the weights. (What the labels add to the gradient is left out.)
+
+
+# %%
+@triton.jit
+def softmax_kernel(x_ptr, out_ptr, n_cols, BLOCK_SIZE: tl.constexpr):
+    row = tl.program_id(axis=0).to(tl.int64)
+    cols = tl.arange(0, BLOCK_SIZE)
+    mask = cols < n_cols
+    x = tl.load(x_ptr + row * n_cols + cols, mask=mask, other=-float("inf")).to(tl.float32)
+    x = tl.exp(x - tl.max(x, axis=0))
+    tl.store(out_ptr + row * n_cols + cols, x / tl.sum(x, axis=0), mask=mask)
+
+
+@triton.jit
+def update_kernel(weight_ptr, grad_ptr, n_rows, n_cols, BLOCK_SIZE: tl.constexpr):
+    row = tl.program_id(axis=0)
+    cols = tl.arange(0, BLOCK_SIZE)
+    mask = cols < n_cols
+    grad = tl.load(grad_ptr + cols * n_rows + row, mask=mask)
+    weight = tl.load(weight_ptr + row * n_cols + cols, mask=mask)
+    tl.store(weight_ptr + row * n_cols + cols, weight - 0.1 * grad, mask=mask)
+
+
+# %%
+def train_step(x, weight):
+    logits = x @ weight.T
+    out = torch.empty_like(logits)
+    softmax_kernel[(len(x),)](logits, out, logits.shape[1], BLOCK_SIZE=32768, num_warps=16)
+    grad = x.T @ out
+    update_kernel[(len(weight),)](weight, grad, *weight.shape, BLOCK_SIZE=1024)
+
+
+# %% [markdown]
+# `profile` watches what runs inside its `with`. On the device "meta" and with `run=False` nothing is
+# computed, so the sizes may be real ones: 4,096 tokens, 32,000 words, a width of 1,024, in float16.
+#
+# **Predict:** how many bytes does each kernel move at least, and which takes longer at best?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# The softmax reads and writes 4,096 * 32,000 numbers of 2 bytes: 524 MB. The update reads two
+# matrices of 32,000 * 1,024 and writes one: 197 MB. So at best the softmax takes 2.7 times as long.
+#
+# </details>
+
+# %%
+tokens = torch.empty(4096, 1024, device="meta", dtype=torch.float16)
+weight = torch.empty(32_000, 1024, device="meta", dtype=torch.float16)
+with profile(run=False) as p:
+    for _ in range(3):
+        train_step(tokens, weight)
+p
+
+# %% [markdown]
+# "At best" is what no kernel can beat. It does not say how slow a kernel is. With a GPU the table has
+# the measured time too, and is sorted by what lies between the two. Without one, ask each row why.
+
+# %%
+p[1].diagnose()
+
+# %% [markdown]
+# The second row is the one to fix: its gradient is read along the wrong axis, 16 sectors for each one
+# needed, and fixing that gains about 2.4 times, by estimate. `p[1].reproduce("slow.py")` writes a
+# file that repeats this launch by itself. In a terminal, `course profile train.py` does the same for
+# a script.
 
 # %% [markdown]
 # ## What to ask first
