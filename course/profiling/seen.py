@@ -101,11 +101,16 @@ def _kind_of(value: AnyValue) -> Any:
     return type(value), *shapes
 
 
+LAUNCHER = "ipykernel_launcher.py"
+"""The file with which a notebook's session begins: its frame is outside all cells'."""
+
+
 def _of_the_program(frame: FrameType | None) -> FrameType | None:
     """The innermost frame of the program's own from here outwards."""
     while frame is not None:
         package = frame.f_globals.get("__name__", "").partition(".")[0]
-        ours = package in NOT_THE_PROGRAM or frame.f_code.co_filename.startswith(ROOM)
+        file = frame.f_code.co_filename
+        ours = package in NOT_THE_PROGRAM or file.startswith(ROOM) or file.endswith(LAUNCHER)
         if not ours and package not in sys.stdlib_module_names:
             return frame
         frame = frame.f_back
