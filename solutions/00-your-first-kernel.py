@@ -7,8 +7,8 @@
 # **By the end you can** write a small kernel and launch it on a tensor, say which elements each of
 # its programs touches, and keep it away from all others with a mask.
 #
-# You need Python and some PyTorch: shapes, dtypes, views. Whether it is enough, five questions under
-# *Ways through the course* tell you, and a table there is for those who know CUDA.
+# You need Python and some PyTorch: shapes, dtypes, views. Five questions under *Ways through the
+# course* tell you whether that is enough, and if you know CUDA, a table there is for you.
 #
 # <details>
 # <summary>About 70 minutes: how long each section takes</summary>
@@ -79,7 +79,7 @@ print(out.tolist())
 # which stands in the layers of most language models. PyTorch runs three kernels for it, and each of
 # them goes through memory. One kernel that does all three steps goes through memory once. At the
 # end of notebook {three-in-one} you will have written that kernel, and this is how fast it was on
-# an H200: terabytes moved per second, for vectors of different lengths.
+# an H200: the bytes that must be moved, in terabytes per second, for vectors of different lengths.
 
 # %%
 curves = {"swiglu": "that kernel", "torch.compile": "torch.compile", "torch": "PyTorch's three"}

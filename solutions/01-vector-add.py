@@ -378,7 +378,8 @@ assert result.right
 # The last column says how much of the allowed error was used. In float16 and bfloat16, little more
 # is allowed than the error of one rounding. (Where numbers are added up it is somewhat more: they
 # may nearly cancel, and their rounding errors stay.) So a kernel that rounds once stays below 100%.
-# One that rounds after each of several products goes beyond, and is called wrong.
+# One that rounds after each of several products goes beyond, and is called wrong, unless PyTorch's
+# own operations round as often: notebook {three-in-one} has such a case.
 #
 # CPU mode leaves some cases to a GPU, and says which: the longest vector, and those in bfloat16
 # whose result is off, because the interpreter itself may be to blame.

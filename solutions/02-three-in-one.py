@@ -77,7 +77,7 @@ roof_us = 12 * n / (facts.memory_tb_s * 1e12) * 1e6
 print(f"{12 * n / 1e6:.0f} MB at {facts.memory_tb_s:.2f} TB/s: about {roof_us:.0f} us")
 
 # %% [markdown]
-# So an addition that takes 300 microseconds could be a third faster.
+# So an addition that takes 300 microseconds could take a third less time.
 #
 # ### Let a tool count
 #

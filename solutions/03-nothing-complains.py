@@ -140,7 +140,7 @@ check("mend-the-maximum", block_max_kernel)
 # ### Two programs that write to the same place
 #
 # Here 1,024 programs each add up 1,024 numbers, and all of them add their part to one total: read
-# the total, add, write it back. The numbers are 1,048,576 ones.
+# the total, add, write it back. All 1,048,576 numbers are 1.
 #
 # **Predict** the total in the interpreter, which runs one program after another. Then remember the
 # queue of programs in notebook {your-first-kernel}, where many run at the same time: could a GPU come to something else?

@@ -2,8 +2,8 @@
 # # 04 · What a call compiles, and which block
 #
 # The first call of a kernel takes a second, the next one microseconds, and then some other call is
-# slow again. And is a bigger block faster? Both questions have their answer in what the compiler
-# was told.
+# slow again. And is a bigger block faster? The answer to the first is in what the compiler was
+# told, and to the second in the registers that it used.
 #
 # **By the end you can** say which calls share a compiled kernel and which ones compile again, and
 # why a block can be too large.
@@ -187,9 +187,13 @@ check("which-fall", answer)
 # %% [markdown]
 # So the curve of 4 warps falls twice. First gently: at 16,384 a thread needs 235 registers, so only
 # two programs, which are 8 warps of 64, fit on a multiprocessor. Too few of them are ready while
-# others wait for memory, and that costs 13 %. Then it falls off a cliff: at 32,768 the values do not
-# fit any more, and each thread writes some five thousand bytes to memory and reads them back. The
-# occupancy is 100 % again, and the kernel is the slowest of all. 1,024 with 4 warps is a safe choice.
+# others wait for memory, and that costs 13 %. With 16 warps at 32,768, one program takes all 65,536
+# registers (128 * 512 threads), so no other program can work while it waits. At 8,192 with 4 warps
+# the occupancy is 25 % as well, but four programs share the multiprocessor and cover for one
+# another. Then it falls off a cliff: at 32,768 the values do not fit any more, and each thread
+# writes nearly six thousand bytes to memory and reads them back. The occupancy is 100 % again (with
+# nearly everything in memory, 32 registers are enough), and the kernel is the slowest of all. 1,024
+# with 4 warps is a safe choice.
 #
 # You can also look at what the compiler made of your kernel. Run the cell, then hover over the line
 # that loads `x`: what became of it in PTX, an assembly language of NVIDIA's, lights up too.

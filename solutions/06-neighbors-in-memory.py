@@ -54,9 +54,9 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 draw.ruler(1, 2, 8)
 
 # %% [markdown]
-# Each cell of the ruler is an element, in the color of the thread that asks for it. The gray ones are
-# moved along with it, and nobody wanted them. Move `start` as well: it can add a sector as long as
-# threads share theirs, and from stride 8 on it changes nothing.
+# Each cell of the ruler is an element, in the color of the thread that asks for it. The gray ones
+# are moved along with it, and nobody wanted them. Move `start` as well: while several threads share
+# a sector, it can add one; from stride 8 on each thread has its own, and it changes nothing.
 #
 # To count sectors without a picture, divide the number of each byte by 32.
 

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 07 · Programs that share: two kernels fused, races
 #
-# So far each program had its own elements, and nobody else touched them. Here several kernels and
-# several programs want the same memory. First you save the trips to memory between two kernels. Then
-# two programs get in each other's way.
+# In most kernels so far each program had its own elements, and nobody else touched them. Here
+# several kernels and several programs want the same memory. First you save the trips to memory
+# between two kernels. Then two programs get in each other's way.
 #
 # **By the end you can**
 #
@@ -185,9 +185,10 @@ draw.speeds(speeds)
 # %% [markdown]
 # ## When programs get in each other's way
 #
-# Apart from the mistake in `rows_only_kernel`, every program so far has stored to a tile
-# of its own and loaded only what no program stores to. That is why the order of the programs did
-# not matter. The next kernel breaks this rule, and it is an easy rule to break.
+# Apart from the mistake in `rows_only_kernel`, and the totals and tickets of notebook
+# {nothing-complains}, every program so far has stored to elements of its own and loaded only what
+# no program stores to. That is why the order of the programs did not matter. The next kernel breaks
+# this rule, and it is an easy rule to break.
 #
 # It smooths a matrix: each element becomes the mean of itself and the element above it. (Above
 # row 0 there is nothing, which counts as 0.) To save memory, it stores the result over the input.
@@ -312,9 +313,9 @@ check("find-the-race", answer)
 # <details>
 # <summary>Hint 2</summary>
 #
-# No barrier and no atomic helps here: a barrier makes the warps of one program wait for one
-# another, but never one program for another. If nobody stores to what is loaded, nobody needs to
-# wait.
+# No barrier helps here, and no atomic (an operation that reads and writes in one step): a barrier
+# makes the warps of one program wait for one another, but never one program for another. If nobody
+# stores to what is loaded, nobody needs to wait.
 #
 # </details>
 

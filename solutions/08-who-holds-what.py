@@ -175,7 +175,8 @@ print(head.count("tt.divisibility = 16"), "of the 4 arguments are known to be di
 # elements? You never said, and it decides whether the loads are fast. The second stage answers it
 # with a **layout**, whose name follows the `#` in each type. This is the one for `x`. In the
 # picture each box is four neighboring elements that one thread holds. The number in the box is the
-# thread's, the color tells you its warp, and `r` at the left in which of its registers they are.
+# thread's, the color tells you its warp, and the `r` at the left tells you in which of its
+# registers they are.
 
 # %%
 layout = s.layouts["x"]
@@ -374,8 +375,9 @@ print(*s.passes["tritongpu-coalesce"].diff().splitlines()[:5], sep="\n")
 # `tl.multiple_of(value, 4)` gives the value back with the note that 4 divides it.
 #
 # Two things to know about promises. First, they must be true. After a false one the kernel stops
-# with a "misaligned address", or it reads the wrong elements. (Of a block, a promise speaks of the
-# first element in each run of neighbors: 4 does not divide 1, 2 and 3.)
+# with a "misaligned address", or it reads the wrong elements. (If you promise it of a block, it
+# concerns only the first element in each run of neighbors. The others cannot be divisible: after 0
+# come 1, 2 and 3.)
 #
 # Second, a promise sticks to a computation. Compare these two lines:
 #
@@ -439,8 +441,8 @@ check("wide-loads", copy_rows_kernel)
 # %% [markdown]
 # ## On your own
 #
-# - Take a kernel of your own from an earlier notebook, and ask it the four questions of the table.
-#   Are all of its loads wide?
+# - Take a kernel of your own from an earlier notebook, and count its loads with `lower`. Are all of
+#   them wide?
 #
 # ## What you can do now
 #

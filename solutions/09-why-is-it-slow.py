@@ -95,12 +95,13 @@ for block_size in (1024, 4096, 16384, 32768):
 # | **c** | wasted sectors: the lanes of a warp load elements that lie far apart | `cost(…)`: "times the least" behind each access | let the last axis go along memory |
 # | **d** | spills: a thread needs more than 255 registers | `lower(…).resources`: bytes spilled | smaller blocks, or more warps |
 #
-# How do you tell **b** from **c**? Not by the numbers: where the lanes' elements lie far apart,
-# the loads are narrow as well, and narrow loads of neighbors may ask for the same sectors again,
-# as you saw with 98,433 elements. So look at the address in your kernel. Where `tl.arange` is added
-# as it is, neighboring lanes load neighboring elements, and narrow loads are **b**. Where the
-# `tl.arange` of the last axis has been multiplied by a stride, or divided (`//`, `%`), the lanes
-# may lie apart, and that is **c**.
+# How do you tell **b** from **c**? Not by the numbers: where the lanes' elements lie far apart, the
+# loads are narrow as well, and narrow loads of neighbors may ask for the same sectors again, as you
+# saw with 98,433 elements. So look at the address in your kernel. Where `tl.arange` is added as it
+# is, neighboring lanes load neighboring elements, and narrow loads are **b**. Where the `tl.arange`
+# of the last axis has been multiplied by a stride, or divided (`//`, `%`), the lanes may lie apart,
+# and that is **c**. (A division by which neighboring lanes get the same element, such as a row's
+# factor, is fine.)
 #
 # (Before them all, compare the measured time with the bytes over the copy roof, as in notebook
 # {three-in-one}. If the two agree, only moving fewer bytes helps.)
@@ -136,10 +137,10 @@ print(cost(slow_scale_kernel, (256,), *args, BLOCK_SIZE=1024, target="H200"))
 
 # %% [markdown]
 # Three lines need a word. Of the 10 loads in the PTX 2 are wide: those of `scale`. The 8 elements
-# of `x` are loaded one by one. In the counts below, the load of `scale` says 4.00: a block needs
-# its 256 factors once, and each of the four warps asks for all of them. That is little beside the
-# other two lines. And the times in the last line count no waste: they say what the task needs, not
-# what this kernel takes.
+# of `x` are loaded one by one. In the counts of `cost`, the load of `scale` says 4.00: a block
+# needs its 256 factors once, and its 1,024 lanes ask for each of them four times. That is little
+# beside the other two lines. And the times in the last line count no waste: they say what the task
+# needs, not what this kernel takes.
 
 # %% [markdown]
 # ### Exercise {slow-rows-and-factors} · Why is it slow? Rows and factors (core)

@@ -121,8 +121,8 @@ for n in (4096, 16384, 32768, 65536):
     print(f"{n:6} columns: {used.registers:3} registers, {used.spill_bytes:4} bytes spilled")
 
 # %% [markdown]
-# Up to 32,768 columns this kernel works without spilling. (How fast it is there, you see later in
-# this notebook.) A wider row needs another plan, and that is the next section.
+# Up to 32,768 columns this kernel works without spilling. (How fast it is there, notebook
+# {rows-of-any-width} shows.) A wider row needs another plan, and that is the next section.
 #
 # ### A cheaper exponential
 #
@@ -203,8 +203,8 @@ draw.online([2, 1, 0, 3, 5, 1, -2, 4.5, 4], block=3)
 
 # %% [markdown]
 # Nothing in the derivation says that the second part must be a tile, or that it comes later. Any
-# two parts of a row can be merged so: bring both sums to the larger maximum, and add them. You need
-# that whenever several programs share a row, and you write it now.
+# two parts of a row can be merged like this: bring both sums to the larger maximum, and add them.
+# You need that whenever several programs share a row, and you write it now.
 #
 # One case needs care. A part may be empty, or hold nothing but -inf, and then its maximum is -inf.
 # Where both are like that, the difference is -inf - -inf, which is NaN and not 0. Two functions
@@ -369,12 +369,13 @@ for num_warps in (4, 8, 16, 32):
 # %% [markdown]
 # No number of warps brings it below 63 MB. The finished kernel takes another way for very wide
 # rows: several programs share one row, and each takes a part. They exchange their maxima and sums
-# through device memory, and each waits for those of the others. Did notebook {your-first-kernel} not
-# forbid that? It would never end if a program waited for one that cannot start. Here GPUs start
-# programs in the order of their numbers, though they go on and end in none, and all parts of a row
-# fit the GPU at once. CUDA does not promise that order, so do not copy this lightly
-# ([kernels/softmax_tuned.py](../kernels/softmax_tuned.py) has the details). So the same number of
-# programs works on far fewer rows. At this width it was recorded at more than 98 % of the copy
+# through device memory, and each waits for those of the others. Does notebook {your-first-kernel}
+# not forbid that? It does, because a wait never ends if the other program cannot start. This kernel
+# relies on two things: in practice GPUs start programs in the order of their numbers (although they
+# run and end in any order), and all parts of a row fit on the GPU at once. CUDA does not promise
+# that order, so do not copy this lightly ([kernels/softmax_tuned.py](../kernels/softmax_tuned.py)
+# has the details). With several programs per row, as many programs work on far fewer rows at a
+# time, and those rows fit the L2 cache. At this width it was recorded at more than 98 % of the copy
 # roof, and the online version at 63 %. And how do the programs put their parts together? By your
 # merge of exercise {merge-two-halves}.
 

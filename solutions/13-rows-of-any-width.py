@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 13 · Rows of any width
 #
-# One row per program is too much for 100 columns and too little for 100,000. Here one kernel serves
-# many shapes: several narrow rows per program, offsets that hold in any matrix, and settings that
-# measuring chooses.
+# With one row per program, 100 columns give a program too little to do, and 100,000 too much. Here
+# one kernel serves many shapes: several narrow rows per program, offsets that hold in any matrix,
+# and settings that measuring chooses.
 #
 # **By the end you can** say how many rows a program should take, stop Triton from compiling the same
 # kernel twice, bound a block by registers, and let measuring choose among what fits.
@@ -248,7 +248,8 @@ check("any-number-of-rows", tile_max_kernel)
 # holds at once, and each of them takes row after row in a loop. So it pays for its start once. The
 # second builds on that loop: while one row is computed, the next one can already be on its way from
 # memory. The **pipeline depth** (`num_stages`) says how many iterations are in flight. `softmax_v8`
-# does both, and notebook {copies-in-flight} shows how it is written.
+# does both; notebook {copies-in-flight} explains pipelines, and notebook {persistent-programs}
+# persistent programs.
 #
 # Whether that helps can only be measured. This was recorded at 8,192 columns of bfloat16.
 
@@ -323,8 +324,8 @@ print("chosen:", tuned_kernel.best_config if MODE.gpu else "nothing is timed in 
 # - With `TRITON_PRINT_AUTOTUNING=1` in the environment, Triton prints which one was chosen and how
 #   long that took.
 # - Each trial *runs* the kernel, many times, on your tensors. A kernel that writes into its own
-#   input then works on its own results. `restore_value=["x_ptr"]` puts a tensor back after each
-#   trial, and `reset_to_zero` clears one that is added to.
+#   input then works on its own results. `restore_value`, a list of argument names, puts those
+#   tensors back after each trial, and `reset_to_zero` clears one that is added to.
 #
 # The course's kernels do not tune at the first call. Their choices stand in a table, with the date
 # of its measurement: so nobody waits, and the same input gives the same result, bit for bit.

@@ -2,7 +2,7 @@
 # # 14 · An operator that a model can train with
 #
 # A kernel is not yet an operation of a model. A model wants a gradient, sums over the batch, and
-# `torch.compile`. Here softmax gets all three.
+# `torch.compile`. Here you write such a sum, and softmax gets a gradient and `torch.compile`.
 #
 # **By the end you can** add up what many programs hold, derive softmax's gradient, make an operator
 # that a model can train with, and say when not to write a kernel.
@@ -53,8 +53,9 @@ def softmax(x):
 # %% [markdown]
 # ## Sums over programs
 #
-# Along its row, a program owns everything that it adds up. What about the sum of each *column*? It
-# takes one number from every row, and the rows belong to many programs, which run at the same time.
+# Along its row, a program owns everything that it adds up. What about the sum of each *column*? The
+# gradient of a bias is one. It takes one number from every row, and the rows belong to many
+# programs, which run at the same time.
 #
 # The obvious attempt is that each program loads the total so far, adds its part and stores it.
 # Notebook {nothing-complains} showed what happens: two programs load the same old total, and one of
@@ -199,7 +200,7 @@ check("softmax-backwards", softmax_backward_kernel)
 wrap = torch.library.wrap_triton if MODE.gpu else lambda kernel: kernel
 
 
-@torch.library.triton_op("lesson04::softmax", mutates_args=())
+@torch.library.triton_op("course::softmax", mutates_args=())
 def softmax_op(x: torch.Tensor) -> torch.Tensor:
     x = x.contiguous()
     out = torch.empty_like(x)
@@ -327,7 +328,7 @@ for name, exact in (("tl.exp", False), ("libdevice.exp", True)):
 # ## What you can do now
 #
 # You can turn a kernel into an operator with a gradient, and you know when a kernel is not worth
-# it. Could you say both to a colleague?
+# it. Could you explain both to a colleague?
 
 # %% [markdown]
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and

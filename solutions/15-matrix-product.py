@@ -226,7 +226,7 @@ print(torch.tensor([0.0]) @ torch.tensor([float("nan")]))
 # %% [markdown]
 # ### Exercise {product-of-any-size} · Any size (core)
 #
-# Now for every M, N and K from 1 on; 32 bits are enough for the offsets. Mask both loads; the store
+# Now for every M, N and K from 1 on. Mask both loads; the store
 # has its mask already.
 
 

@@ -402,8 +402,6 @@ check("tiles-in-order", answer)
 # %% [markdown]
 # ## On your own
 #
-# - Draw `operand`, the layout of `a` before the dot, with `thread=(0, 1)`. Which elements of the
-#   tile must that thread hold?
 # - Draw `lower(tile_kernel, …, target="gfx942").layouts["product"]`. How many elements does a
 #   thread of an MI300X hold?
 #

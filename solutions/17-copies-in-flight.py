@@ -312,10 +312,10 @@ for name, each in (("pointers", at_depth(3)), ("descriptors", d)):
 # Not all of the difference is the descriptors' doing: this kernel has no groups, and
 # `matmul_kernel` without its groups takes 113 registers. From 113 to 90 is a fifth less.
 #
-# The seven copies are `a` and `b` twice before the loop to fill the pipeline, both once in the loop,
-# and the store. One or two of the 128 threads start each of them, and the others go on. (Two for
-# `b`, half a tile each: such a copy moves rows of at most 128 bytes, and a row of `b`'s tile has
-# 256.)
+# The seven copies are `a` and `b` twice before the loop to fill the pipeline, both once in the
+# loop, and the store. One or two of the 128 threads start each of them, and the others go on. (For
+# `b` it is two threads, half a tile each: such a copy moves rows of at most 128 bytes, and a row of
+# `b`'s tile has 256.)
 #
 # Linear layers store their weights as [N, K], each row the weights of one output. So what PyTorch
 # computes is `x @ w.T`. A descriptor cannot describe `w.T`, because its last stride is not 1. But
@@ -382,13 +382,15 @@ check("linear-by-descriptors", linear)
 # %% [markdown]
 # ## On your own
 #
+# - Draw `operand`, the layout of `a` before the dot: `draw.layout(operand, thread=(0, 1))`. Which
+#   elements of the tile must that thread hold?
 # - Look at the registers of `at_depth(3, 128, 256)`, and at what spills. What does `num_warps=8` do
 #   to them? And what does a tile of 256 x 256 need with 8 warps?
 #
 # ## What you can do now
 #
 # You know how the compiler loads ahead, what it pays for it, and how a descriptor takes the
-# addresses off the threads. Could you draw three stages of it?
+# addresses off the threads. Could you draw a pipeline of depth 3?
 
 # %% [markdown]
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and

@@ -121,8 +121,8 @@ check("persistent-product", persistent_kernel)
 #
 # You now know nearly everything in `matmul_kernel_v5`, the course's fastest for large matrices.
 # This is its loop, word for word from [kernels/matmul.py](../kernels/matmul.py). `grouped` is the
-# rule of *The order of the tiles*, and `load_tile` is `desc.load` or, where a matrix lies
-# transposed, `desc.load(…).T` with the offsets exchanged.
+# rule of *The order of the tiles* in notebook {what-a-dot-becomes}, and `load_tile` is `desc.load`
+# or, where a matrix lies transposed, `desc.load(…).T` with the offsets exchanged.
 #
 # ```python
 # n_tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
@@ -195,8 +195,8 @@ draw.speeds(speeds, series=names, xs=[2048, 4096, 8192], relative_to="torch")
 # microseconds, where PyTorch's product takes 22, and the GPU is done with 1,024 x 1,024 in 10. So
 # for small matrices the GPU waits for Python (see notebook {inside-a-c-program}).
 #
-# Write one when something follows the product that can be done while it is still in registers. Try
-# it.
+# Write a product of your own when something follows it that can be done while the result is still
+# in registers. Try it.
 
 # %% [markdown]
 # ### Exercise {layer-in-one-launch} · A layer in one launch (stretch)

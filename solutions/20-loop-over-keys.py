@@ -178,7 +178,7 @@ check("attention-loop", loop_kernel)
 #
 # The whole kernel adds the heads: one for each program along the second axis of the grid. Their
 # number times the length times D may pass 2^31, so `head` is made 64 bits wide, as the row was in
-# notebook {two-running-numbers}. The accumulator goes into the second dot as its third argument, as
+# notebook {softmax-of-a-row}. The accumulator goes into the second dot as its third argument, as
 # in notebook {matrix-product}.
 
 

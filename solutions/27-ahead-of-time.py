@@ -136,10 +136,10 @@ print(text[text.index("/* Grid") :])
 # Does this C really launch what we meant? `aot.build` makes a shared library of it, a `.so`, with
 # this machine's C compiler. `aot.load` makes its functions callable with tensors and numbers, under
 # the name that you gave, so that we can try them from here. (In C this function has its full name,
-# with the hash. A name without it comes with `aot.link`, below.) On a GPU they launch. On a machine
-# without one a **fake driver** takes its place: a library with the same functions, which
-# writes down what it is handed and launches nothing. Your C runs in full there, up to the launch
-# itself.
+# with the hash. A name without it comes with `aot.link`, in notebook {inside-a-c-program}.) On a
+# GPU they launch. On a machine without one a **fake driver** takes its place: a library with the
+# same functions, which writes down what it is handed and launches nothing. Your C runs in full
+# there, up to the launch itself.
 
 # %%
 library = aot.build(exported)
@@ -227,8 +227,8 @@ print(exported)
 # The warning is notebook {who-holds-what} again. `mask` compares the offsets with `n_elements`. As
 # long as nothing is known of that number, the end may lie between two neighbors, so each needs a
 # load of its own: "loads of 4 bytes". Is the warning right that we should promise more? That
-# depends on the callers. If vectors of any length must work, the promise would be wrong. Later you
-# export two variants, and have both.
+# depends on the callers. If vectors of any length must work, the promise would be wrong. In
+# notebook {inside-a-c-program} you export two variants, and have both.
 
 # %% [markdown]
 # ### Exercise {export-signature} · A signature (core)

@@ -8,7 +8,7 @@
 # **By the end you can** export variants, choose among them at run time, call a kernel from C++, and say
 # what cannot be exported.
 #
-# **You need** notebook {ahead-of-time}, and {powers-of-two} for attention.
+# **You need** notebooks {ahead-of-time}, {heads-and-tiles} and {finished-kernel}.
 #
 # | section | about minutes |
 # |---|---|

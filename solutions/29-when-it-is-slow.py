@@ -64,8 +64,8 @@ import triton.language as tl
 # ## Which kernel at all
 #
 # People come with a training step, not with a kernel. Which of its kernels do you look at? The
-# attempt that suggests itself is the one that moves most. Here is a small step: a softmax over the
-# words, and an update of the weights. (What the labels add to the gradient is left out.)
+# obvious choice is the one that moves most bytes. Here is a small step: a softmax over the words,
+# and an update of the weights. (What the labels add to the gradient is left out.)
 
 
 # %%
@@ -121,8 +121,9 @@ with profile(run=False) as p:
 p
 
 # %% [markdown]
-# "At best" is what no kernel can beat. It does not say how slow a kernel is. With a GPU the table has
-# the measured time too, and is sorted by what lies between the two. Without one, ask each row why.
+# "At best" is what no kernel can beat. It does not say how slow a kernel is. With a GPU the table
+# has the measured time too, and is sorted by what lies between the two. Without one, ask a row why:
+# `p[0].diagnose()`, or the second one.
 
 # %%
 p[1].diagnose()
@@ -444,8 +445,8 @@ check("slow-product", answer)
 # share of the step and its number of kernels.
 
 # %% tags=["nbval-check-output"]
-profile = step_profile()
-print(profile.tree("one_hot"))
+recorded_step = step_profile()
+print(recorded_step.tree("one_hot"))
 
 # %% [markdown]
 # The attention kernel, which took a whole part of this course, is 6 % of the step. If it took no time at all,
@@ -457,7 +458,7 @@ print(profile.tree("one_hot"))
 # right places alone:
 
 # %% tags=["nbval-check-output"]
-print(profile.tree("in place"))
+print(recorded_step.tree("in place"))
 
 # %% [markdown]
 # One line of Python, and the step takes 1,039 us in place of 1,845. So look at the tree before you
@@ -532,13 +533,13 @@ metrics
 #
 # The third column is the interesting one. It is seven times as fast as the first, no rule finds a
 # cause, and still no part of the GPU is above 66 %. Then look at the occupancy, the last of the
-# five: 12 %. With 214 registers per thread (`lower` counts them) and 256
-# threads, a multiprocessor holds a single program, and while that one waits for its column sums
-# nothing else is done. Low percentages everywhere and a low occupancy: that is what *waiting* looks like.
-# The change to try is a narrower tile, so that two or three programs share a multiprocessor. There
-# is room: a copy moves 4.2 TB/s, and the last row says 2.6. (The estimates of `cost` and `diagnose`
-# go by the data sheet's 4.8 TB/s, which no kernel reaches. So a kernel at the copy's speed takes an
-# seventh longer than they say.)
+# five: 12 %. With 214 registers per thread (`lower` counts them) and 256 threads, a multiprocessor
+# holds a single program, and while that one waits for its column sums nothing else is done. Low
+# percentages everywhere and a low occupancy: that is what *waiting* looks like. The change to try
+# is a narrower tile, so that two or three programs share a multiprocessor. There is room: a copy
+# moves 4.2 TB/s, and the last row says 2.6. (The least times of `cost` and `profile` go by the data
+# sheet's 4.8 TB/s, which no kernel reaches; `diagnose` goes by the copy's 4.2. So a kernel at the
+# copy's speed takes a seventh longer than `cost` says.)
 
 # %% [markdown]
 # ## On your own

@@ -111,9 +111,10 @@ check("uneven-rows", answer)
 # %% [markdown]
 # ## Pairs of long rows
 #
-# How alike are two vectors? Their cosine says it: the sum of the products, over the root of the two
-# sums of squares. Here is one program per pair, for the rows of two float32 matrices. Its author took
-# the softmax of notebook {softmax-of-a-row} as a model: load the row once, keep it, compute.
+# How alike are two vectors? Their cosine says it: the sum of the products, divided by the root of
+# the product of the two sums of squares. Here is one program per pair, for the rows of two float32
+# matrices. Its author took the softmax of notebook {softmax-of-a-row} as a model: load the row
+# once, keep it, compute.
 
 
 # %%

@@ -251,10 +251,10 @@ diagnose(slow_documents_kernel, (1024,), text, begins, sums, BLOCK_SIZE=1024, ta
 # %% [markdown]
 # ### Exercise {documents-in-pieces} · Documents in pieces (core)
 #
-# Which letter is it, of the one that gains? Then cut the documents into pieces of `PIECE` numbers.
-# The exercise launches a grid of documents along axis 0 and pieces along axis 1, as many as the longest
-# document needs, and `out` is full of zeros. A program whose piece lies behind the end of its document
-# must add nothing.
+# Which letter is the cause that gains? Then cut the documents into pieces of `PIECE` numbers. The
+# exercise launches a grid of documents along axis 0 and pieces along axis 1, as many as the longest
+# document needs, and `out` is full of zeros. A program whose piece lies behind the end of its
+# document must add nothing.
 
 # %%
 # exercise documents-in-pieces
@@ -304,9 +304,9 @@ check("documents-in-pieces", answer)
 # %% [markdown]
 # ## When no rule names a cause
 #
-# Here is a product of a matrix that is mostly zeros: of each strip of 64 rows only 16 blocks of 64 x 64
-# are stored, and `idx` says which. The loads of `a` and `b` are wide, the loop is pipelined, tensor
-# cores multiply.
+# Here is a product of a matrix that is mostly zeros: in each strip of 64 rows only 16 blocks of 64
+# x 64 are not zero, and `idx` says which. (`a` itself is stored in full; the kernel skips its
+# zeros.) The loads of `a` and `b` are wide, the loop is pipelined, tensor cores multiply.
 
 
 # %%
@@ -336,8 +336,8 @@ def blocks(side, **options):
 blocks(64)
 
 # %% [markdown]
-# "No rule found a cause." That is not "nothing can be gained". Read the last line: which part takes
-# longest, and does it have to?
+# "No rule found a cause." That is not "nothing can be gained". Read the line that begins with
+# "estimated": which part takes longest, and does it have to?
 #
 # | takes longest | ask | try |
 # |---|---|---|
@@ -348,7 +348,7 @@ blocks(64)
 # | starting programs | how much does each move? | more work per program |
 #
 # Here it is L2, and each sector is asked for more than eight times. A tile of 128 x 128 reads half
-# as many bytes for each element of the result, if the blocks that are stored are as large.
+# as many bytes for each element of the result, if the blocks that are not zero are as large.
 
 # %%
 blocks(128, num_warps=8)

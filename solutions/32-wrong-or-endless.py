@@ -31,9 +31,9 @@ import triton.language as tl
 # %% [markdown]
 # ## Wrong on the GPU
 #
-# Now for kernels that are wrong. You have met the course's own tools: `verify` and `check` watch
-# every address, `replay` steps through a program. In your own code base, on a real GPU, a kernel
-# has three ways to speak for itself.
+#  You have met the course's own tools: `verify` and `check` watch every address, `replay` steps
+# through a program. In your own code base, on a real GPU, a kernel has three ways to speak for
+# itself.
 #
 # `tl.static_assert` is checked while the kernel is compiled, so it costs nothing at run time. It
 # can hold anything that is a constant: block sizes, types, options. Use it for what your kernel
@@ -187,10 +187,10 @@ print(gpu_report("out of bounds, checked"))
 # %% [markdown]
 # By itself the script finishes, and its result is right. PyTorch rounds the memory of a tensor up
 # to a multiple of 512 bytes, here from 4,000 to 4,096, and the kernel touches just these 96 bytes
-# more. At another size they would be another tensor's. The checker names the access (a read of 4
-# bytes), the thread and the block, and how far outside the address is. Program 7 begins at element
-# 896, so lane 104 is element 1,000, the first that is not there. The line is where the tool saw it,
-# and it can be one too late, as here: the read stands in line 44.
+# more. With blocks of 256 the kernel could reach another tensor's memory. The checker names the
+# access (a read of 4 bytes), the thread and the block, and how far outside the address is. Program
+# 7 begins at element 896, so lane 104 is element 1,000, the first that is not there. The line is
+# where the tool saw it, and it can be one too late, as here: the read stands in line 44.
 #
 # Why the variable in front of the command? PyTorch cuts its tensors out of large allocations, and a
 # checker that knows only those sees nothing wrong where one tensor ends and the next begins. With

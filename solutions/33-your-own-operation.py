@@ -224,9 +224,8 @@ diagnose(kernel, (8192,), x, weight, x, rstd, **sizes, target="H200")
 
 # %% [markdown]
 # At this size there is nothing left that counting could find. Whether the kernel is done, only a
-# measurement can say. That is worth finding out early, since otherwise you spend an afternoon on
-# warps and stages. But your users will have other sizes. Take the widest rows that somebody may ask
-# for: 32,768 float32.
+# measurement can say. Knowing this early saves an afternoon on warps and stages. But your users
+# will have other sizes. Take the widest rows that somebody may ask for: 32,768 float32.
 
 # %%
 x = torch.empty(4096, 32768, device="meta")

@@ -175,14 +175,14 @@ def backward(
 
 # %% [markdown]
 # Notebook {an-operator} registered an operator with one input and one output. Yours has three
-# inputs and two outputs, and that raises two questions.
+# inputs and two outputs, and that raises three questions.
 #
-# What does `backward` return for `eps`? PyTorch wants a gradient for *every* input, in their order,
-# and `None` where there is none.
+# What does the function that you register as gradient return for `eps`? PyTorch wants a gradient
+# for *every* input, in their order, and `None` where there is none.
 #
 # And what about the second output? `rstd` is computed from `x`, so PyTorch would take it for
-# something that has a gradient, and hand yours a `d_rstd`. Your `backward` ignores it. If somebody
-# used `rstd` in a loss, their gradient would be wrong, and nobody would notice.
+# something that has a gradient, and hand yours a `d_rstd`. Yours drops it. If somebody used `rstd`
+# in a loss, their gradient would be wrong, and nobody would notice.
 # `ctx.mark_non_differentiable(rstd)` says that it has none.
 #
 # And how does the gradient arrive? The next cell looks at the one that PyTorch computes for the
@@ -200,8 +200,8 @@ out.sum().backward()
 # Each element of the gradient of a sum is 1, so PyTorch keeps a single 1 and *expands* it: both
 # strides are 0, and there is one element of memory behind the whole matrix. Your kernels are given
 # no strides. They would read 799 elements that lie behind that one, and nothing would complain. The
-# saved `x` is no safer, since it is the caller's, which may be a transposed view. So whoever puts
-# right parts together has to ask once more what each of them counts on. Here the cure is a
+# saved `x` is no safer, since it is the caller's, which may be a transposed view. Parts that are
+# right one by one can be wrong together, so ask again what each relies on. Here the cure is a
 # `.contiguous()` for what comes from outside: it copies where it must, and costs nothing elsewhere.
 
 # %% [markdown]
