@@ -16,8 +16,8 @@
 # |---|---|
 # | One kernel for two | 35 |
 # | When programs get in each other's way | 30 |
-# | Beginning and end | 4 |
-# | **Together, an estimate** | 69 |
+# | Beginning and end | 5 |
+# | **Together, an estimate** | 70 |
 
 # %% tags=["runs-here"]
 from course import DEVICE, MODE, bench, check, draw, hint, matrices, recorded, verify

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 21 · Powers of two, and dividing once
 #
-# Your attention is right. Between its two products it computes an exponential, a scale and a division
-# for each score. Here you make those cheaper, and you return one more number per row that later
-# makes decoding and training possible.
+# Your attention is right. Between its two products it computes a scale and an exponential for each
+# score. Here you make those cheaper, and you return one more number per row that later makes
+# decoding and training possible.
 #
 # **By the end you can** fold the scale into exp2, divide once, return the log-sum-exp, and merge
 # results over parts of the keys.
@@ -134,8 +134,7 @@ for in_twos, line in ((False, "power = tl.exp("), (True, "power = tl.exp2(")):
 # Your loop from {attention-loop} once more, in powers of two. `scores` comes unscaled from the dot,
 # and `scale2` is the scale times log2(e). Let `m` count in powers of two: it is the maximum of the
 # scores times `scale2`. Multiply each score only once, and only after the maximum has been taken.
-# (The number is out of order; the place is right.) In PyTorch: `attention_in_steps(q, k, v,
-# scale)`.
+# In PyTorch: `attention_in_steps(q, k, v, scale)`.
 
 
 # %%
@@ -301,9 +300,9 @@ print(torch.allclose(merged, reference(q.float(), k.float(), v.float()), atol=2e
 # ### Exercise {bias-by-distance} · A bias by distance (core)
 #
 # The score of query m and key n is the dot product times `scale`, minus `slope` times the distance
-# between n and m + N - M. The loop counts in powers of two. In PyTorch, with
-# `distance = (torch.arange(M)[:, None] + N - M - torch.arange(N)).abs()`:
-# `torch.softmax(q @ k.mT * scale - slope * distance, dim=-1) @ v`.
+# between n and m + N - M (the last query belongs to the last key, so query m stands at key m + N -
+# M). The loop counts in powers of two. In PyTorch, with `distance = (torch.arange(M)[:, None] + N -
+# M - torch.arange(N)).abs()`: `torch.softmax(q @ k.mT * scale - slope * distance, dim=-1) @ v`.
 
 
 # %%

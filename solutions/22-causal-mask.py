@@ -151,8 +151,8 @@ print("bottom right:", torch.ones(2, 6).tril(6 - 2).int().tolist())
 # - Their `m` stays -inf, and -inf - -inf is NaN. As in notebook {two-running-numbers}, subtract 0
 #   where the maximum is -inf.
 # - Their `total` stays 0, and 0 / 0 is NaN. Divide by 1 where the total is 0.
-# - Their log-sum-exp is ln(0), which is -inf, as it should be: merged with other parts, they count
-#   for nothing.
+# - Their log-sum-exp is m + ln(1), which is -inf with m, as it should be, which is -inf, as it
+#   should be: merged with other parts, they count for nothing.
 
 # %% [markdown]
 # ### Exercise {causal-attention} · Causal (core)
@@ -401,7 +401,7 @@ print("long ones first, of all heads: ", done_at([tiles for tiles in down for _ 
 # Head by head it does not help much, because the last head's long programs begin late in either
 # order. Over all heads at once the end comes at 65. But this count knows nothing of the L2 cache,
 # and programs that run at the same time then read the keys of all heads at once. In notebook
-# {finished-on-hopper} you write a fourth order, that of the course's fastest kernel in `tl`.
+# {finished-on-hopper} you meet a fourth order, that of the course's fastest kernel in `tl`.
 
 # %% [markdown]
 # ## On your own

@@ -58,11 +58,11 @@ print("kernels for FLASH_ATTENTION:", *torch.nn.attention.list_flash_attention_i
 #
 # - For texts of different lengths in one batch, `torch.nn.attention.varlen` takes them one after
 #   the other without padding, and is told where each begins.
-# - FA3 in the list is *FlashAttention-3*, for Hopper. Like v5 it has producer and consumer
-#   warps. It goes further in two ways. Barriers make the two consumer groups take turns, which is
-#   called *ping-pong*: one is at its softmax while the other has the tensor cores. Nothing in v5
-#   does that, as its sketch showed. And within a group, the first dot of the next tile already runs
-#   under the softmax of this one.
+# - FA3 in the list is *FlashAttention-3*, for Hopper. Like v5 it has producer and consumer warps.
+#   It goes further in two ways. Barriers make the two consumer groups take turns, which is called
+#   *ping-pong*: one is at its softmax while the other has the tensor cores. Nothing in v5 does
+#   that, as notebook {heads-and-tiles} said. And within a group, the first dot of the next tile
+#   already runs under the softmax of this one.
 # - FA4 is *FlashAttention-4*, for Blackwell. On these GPUs tensor cores became faster and the
 #   special functions did not, so powers bind. FA4 computes a part of them with a polynomial on
 #   the ordinary arithmetic units, and skips a rescaling where the maximum has hardly grown.

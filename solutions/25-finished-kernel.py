@@ -36,8 +36,9 @@ import triton.language as tl
 #
 # [kernels/attention/tl.py](../kernels/attention/tl.py) calls things as the papers do, and from here
 # on you do too: S for `scores`, P for `power`, m, l for `total`, O for `acc`, alpha for `rescale`.
-# `scale2` is `scale_log2`, and `whole` is `masked`: the key at which masked tiles begin. Where is the
-# border of the two loops? You found it in exercise {causal-attention}; here it is for any lengths.
+# `scale2` is `scale_log2`, and `whole` is `masked`: the key at which masked tiles begin. Where is
+# the border of the two loops? You found `end` in exercise {causal-attention}, and `split_kernel`
+# had `whole`; here are both.
 
 
 # %%
@@ -68,14 +69,14 @@ def borders(
 # tiles, and one with a mask. With 100 keys it sees 128 + 100 - 256 + 1, which is below 0: no key.
 # Then `masked` is 0, and `end` is max(min(-27 + 63, 100), 0) = 36: one masked tile, for the later
 # rows. The outer maximum matters for `masked`. In the block with `first_row` = 0 the first query
-# "sees" -155 keys, and `masked` would be -128: the second loop would begin before the first key,
-# where no mask looks. The inner minimum spares iterations where the last tile sticks out over the
-# last query and would count keys past the last one.
+# "sees" -155 keys, and `masked` would be -128 (in Triton `//` rounds toward 0): the second loop
+# would begin before the first key, where no mask looks. The inner minimum spares iterations where
+# the last tile sticks out over the last query and would count keys past the last one.
 #
 # </details>
 
 # %% [markdown]
-# The loop is your `attend`, and four things in it are new.
+# The loop is your `attend`, and three things in it are new, and a fourth needs a reason.
 #
 # - `k_ptrs` and `v_ptrs` are computed once, before the loop, and then move on by `BLOCK_N` rows. Your
 #   `attend` computed the offsets anew for each tile. In a tile of 128 x 128 that takes 33 more
@@ -263,9 +264,9 @@ check("any-strides", strided_kernel)
 #
 # Your kernel compares rows, keys and dimensions with their ends even where the tiles fill them. A
 # flag that is known at compile time can say so: `EVEN_M | (...)` with `EVEN_M` true is true for all
-# lanes, whatever stands on the right, so the mask is gone. What does that buy? A narrow load is what
-# a mask costs most, as you know from notebook {softmax-of-a-row}. A wide load takes eight float16 that
-# lie side by side.
+# lanes, whatever stands on the right, so the mask is gone. What does that buy? The most expensive
+# thing a mask can cause is a narrow load, as you know from notebook {softmax-of-a-row}. A wide load
+# takes eight float16 that lie side by side.
 #
 # **Predict:** the tiles of q, k and v are read along the head dimension. Which of the three masks,
 # of rows, of keys and of `head_dim`, can make these loads narrow?
@@ -302,12 +303,13 @@ for head_dim, *true in tries:
     print(f"{head_dim:6} {' '.join(true) or 'no flag':12}: {counted}; {ptx['wgmma']:2} dot steps")
 
 # %% [markdown]
-# `EVEN_M` changes none of these numbers. `EVEN_N` halves the copies and the dot steps, and not
-# because loads become wider: a whole loop is gone. Without a causal mask, and with keys that fill
-# their tiles, `end` is `masked`, and a loop from `masked` to `masked` has no iteration. The compiler
-# sees that and leaves it out. And `EVEN_HEADDIM` matters where nothing is known of `head_dim`. Without
-# it all loads are narrow there, and no copy is left: an asynchronous copy takes 4 bytes at least, so
-# the pipeline is lost as well.
+# `EVEN_M` changes none of these numbers. It removes one comparison per row, outside the loop: next
+# to nothing. `EVEN_N` halves the copies and the dot steps, and not because loads become wider: a
+# whole loop is gone. Without a causal mask, and with keys that fill their tiles, `end` is `masked`,
+# and a loop from `masked` to `masked` has no iteration. The compiler sees that and leaves it out.
+# And `EVEN_HEADDIM` matters where nothing is known of `head_dim`. Without it all loads are narrow
+# there, and no copy is left: an asynchronous copy takes 4 bytes at least, so the pipeline is lost
+# as well.
 #
 # Why is the flag a constant, and the length is not? With a constant length, every new length would be
 # compiled anew. The code depends only on whether the tiles divide it. `nheads` is only divided by, so
@@ -390,9 +392,9 @@ check("even-flags", even_kernel)
 # </details>
 
 # %% [markdown]
-# What do the masks that are gone and the order buy in time? v1 has a mask on every tile and starts its
-# short programs first. v2 has what you have now, and the same tiles. v3 is v2 with larger ones. Their
-# recorded TFLOP/s, at 4,096 queries and keys:
+# What does all of it buy in time? v1 has a mask and `tl.exp` on every tile, computes even the tiles
+# that a causal mask hides, and starts its short programs first. v2 has what you have now, and the
+# same tiles. v3 is v2 with larger ones. Their recorded TFLOP/s, at 4,096 queries and keys:
 
 # %% tags=["nbval-check-output"]
 for name in ("flash_attention_128", "flash_attention_128_causal"):

@@ -71,9 +71,10 @@ compiled(flash_attention_kernel, "*fp16:16", strides=4)
 compiled(tl_hopper.flash_attention_kernel_v4, "tensordesc<fp16[1, 1, 128, 128]>", strides=2)
 
 # %% [markdown]
-# Six starts of a copy are left of 48, and 13 registers less hold addresses. Was that what the loop
-# waited for? Recorded at D = 128 and 4,096 keys, v3 makes 502 TFLOP/s and v4 497: no. But without these
-# copies by threads there would be no producer that needs hardly any registers, which comes now.
+# Six starts of a copy are left of 48, and each thread needs 13 registers fewer. Was that what the
+# loop waited for? Recorded at D = 128 and 4,096 keys, v3 makes 502 TFLOP/s and v4 497: no. But it
+# opens a way: now that no thread makes these copies, one producer can start them and need hardly
+# any registers. That comes next.
 #
 # ## One matrix of all heads
 #
@@ -244,12 +245,13 @@ check("one-matrix", tile_kernel)
 # </details>
 
 # %% [markdown]
-# v2 to v4 have a loop of their own for masked tiles, and this kernel masks every tile of a causal head. Why?
-# With two loops over keys it does not compile: the compiler divides one loop among the warps. So the mask
-# is computed on every tile, a comparison and a selection per score. And why is `last_visible` computed in
-# the loop, though only `start` changes? A mask made of a tensor from before a loop that is divided itself
-# gave wrong results, says [settings.py](../kernels/attention/settings.py). That was Triton 3.7.1 on an
-# H200. The pinned Triton compiles such a mask too; nobody has tried its results.
+# v2 to v4 have a loop of their own for masked tiles, and this kernel masks every tile of a causal
+# head. Why? With two loops over keys it does not compile: the compiler divides one loop among the
+# warps. So the mask is computed on every tile, a comparison and a selection per score. And why is
+# `last_visible` computed in the loop, though only `start` changes? If the loop over keys itself is
+# the one divided, a mask made from a tensor that was computed before that loop gave wrong results,
+# says [settings.py](../kernels/attention/settings.py). That was Triton 3.7.1 on an H200. The pinned
+# Triton compiles such a mask too; nobody has tried its results.
 #
 # And why is there no `finite`, although rows are masked? `finite` is for a row whose maximum is still -inf: it has seen no key so far. BLOCK_M divides both
 # lengths, so `first_row + seqlen_k - seqlen_q`, the last key that the tile's first row sees, is a
@@ -439,8 +441,9 @@ draw.reading(tl_hopper.flash_attention_kernel_v5, *own)
 # and the third more rows or columns than a descriptor counts in 32 bits. `_rows` is the row of the last
 # element, plus one: each axis adds its last number times its stride, in rows.
 #
-# Then the programs are counted, so that all take as many rounds, give or take one. Persistent are only the
-# head dimensions that leave room for a second q; else each tile has a program.
+# Then the programs are counted, so that all programs take the same number of tiles, give or take
+# one. Programs are persistent only at head dimensions that leave room for a second q; at others
+# each tile has its own program.
 #
 # ```python
 # rounds = triton.cdiv(tiles, gpu_of(launch.q).multiprocessors) if persistent else 1

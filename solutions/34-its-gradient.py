@@ -12,12 +12,12 @@
 # | section | about minutes |
 # |---|---|
 # | The gradient of the weight | 25 |
-# | The operator | 30 |
+# | The operator | 35 |
 # | Against torch.compile | 4 |
 # | Your report | 1 |
 # | Cross-entropy | 1 |
 # | Beginning and end | 4 |
-# | **Together, an estimate** | 65 |
+# | **Together, an estimate** | 70 |
 # | Stretch exercises, for those with time left | 20 |
 
 # %%

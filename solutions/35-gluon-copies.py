@@ -260,9 +260,10 @@ draw.slide(lambda until: draw.mbarrier(until), until=[1, 2, 3, 4, 5, 6])
 # once, as if a phase before the first one had ended. And whoever waits for 0 when the second copy
 # has come waits for a third. In a ring, where nobody gets a round ahead, one bit is enough.
 #
-# The next kernel doubles a tile of 64 x 64 that way, and copies it out by TMA as well. Its layout has
-# two axes: a thread holds 8 neighbors of a row, and a warp 4 rows of 8 threads. `nbytes_per_cta` are
-# the bytes of one tile. (A CTA is what CUDA calls a program.)
+# The next kernel doubles a tile of 64 x 64 that way, and copies it out by TMA as well. Its layout
+# has two axes: a thread holds 8 neighbors of a row, and a warp 4 rows of 8 threads.
+# `nbytes_per_cta` are the bytes of one tile. (A CTA is what PTX calls a program; CUDA C++ says
+# thread block.)
 #
 # The copy
 # engine does not see what threads have just written to shared memory, nor a barrier that they have
@@ -326,9 +327,10 @@ for phase in (0, 1):
 on_hopper(tile_kernel, (4,), tiled(matrix), tiled(doubled), 0)
 
 # %% [markdown]
-# You waited for the copy. But who made the threads wait for each other? Each of them stores elements
-# that the copy engine takes away at the word of a single thread, and before that one thread asks for
-# a copy into a buffer that all of them read. If you know CUDA, you have missed a `__syncthreads()`.
+# You waited for the copy. But who made the threads wait for each other? Each of them stores
+# elements that the copy engine takes away at the word of a single thread, and before that one
+# thread asks for a copy into a buffer that all of them read. If you know CUDA, you will have looked
+# for a `__syncthreads()`.
 
 # %% tags=["nbval-check-output"]
 lowered = lower(tile_kernel, tiled(matrix), tiled(doubled), 0, target="sm_90")

@@ -39,12 +39,12 @@ def tiled(matrix):
 # %% [markdown]
 # ## Producer and consumer warps
 #
-# In that kernel the warps that compute also ask for the copies. They can only ask when they come
-# round to it, and if their work is long, the buffer that they have just read lies idle. Notebook
-# {heads-and-tiles} divided the work among warps with different jobs: a producer asks for copies and
-# does nothing else, consumers compute. There the compiler did it. In Gluon you write one function
-# for each job, and `gl.warp_specialize` starts them side by side. Each of them is called a
-# **partition**.
+# In `sum_kernel` of notebook {gluon-copies} the warps that compute also ask for the copies. They
+# can only ask when they come round to it, and if their work is long, the buffer that they have just
+# read lies idle. Notebook {heads-and-tiles} divided the work among warps with different jobs: a
+# producer asks for copies and does nothing else, consumers compute. There the compiler did it. In
+# Gluon you write one function for each job, and `gl.warp_specialize` starts them side by side. Each
+# of them is called a **partition**.
 #
 # Now there are two questions to answer for each buffer. The consumer asks: is it full? The producer
 # asks: is it empty, may I overwrite it? So each buffer has two barriers. A copy that lands ends a
@@ -169,11 +169,12 @@ check("consumer-of-a-ring", divided_kernel)
 
 # %% [markdown]
 # The two lists at the end of `gl.warp_specialize` are for all partitions but the first: their
-# warps, and their registers per thread. The first partition runs in the 4 warps of the launch. A
-# producer needs a handful of registers, and 24 is the least that the hardware takes. What it gives
-# up goes to the consumers: the instruction `setmaxnreg` moves registers from some warps of a
-# program to others while it runs. That was the answer to the last question of notebook
-# {finished-on-hopper}, and here you say the numbers yourself, as multiples of 8 up to 256.
+# warps, and their registers per thread. The first partition runs in the 4 warps of the launch, and
+# gets the registers that the others leave. A producer needs a handful of registers, and 24 is the
+# least that the hardware takes. What it gives up goes to the consumers: the instruction
+# `setmaxnreg` moves registers from some warps of a program to others while it runs. That was the
+# answer to the last question of notebook {finished-on-hopper}, and here you say the numbers
+# yourself, as multiples of 8 up to 256.
 
 # %% tags=["nbval-check-output"]
 compiles_for(polite_kernel)
@@ -188,11 +189,12 @@ compiles_for(polite_kernel)
 #
 # A `tl.dot` gives its result where it stands. On Hopper the instruction underneath is `wgmma`: four
 # warps together, a **warp group**, hand a product to the tensor cores, and go on. In Gluon that is
-# `warpgroup_mma(a, b, acc, is_async=True)`. The operands are buffers in shared memory, which the
-# tensor cores read themselves. (`a` may be in registers as well.) The accumulator is in registers,
-# in a layout of its own, `NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 16])`. Three lists: the
-# instruction (`[3, 0]` is `wgmma`), how the 4 warps share the tile (one below the other), and the piece
-# of one instruction: 16 rows per warp, 64 columns, 16 along K.
+# `warpgroup_mma(a, b, acc, is_async=True)`. (Without `is_async` the call itself waits for the
+# product.) The operands are buffers in shared memory, which the tensor cores read themselves. (`a`
+# may be in registers as well.) The accumulator is in registers, in a layout of its own,
+# `NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 16])`. Three lists: the instruction (`[3, 0]` is
+# `wgmma`), how the 4 warps share the tile (one below the other), and the piece of one instruction:
+# 16 rows per warp, 64 columns, 16 along K.
 #
 # What is under way is not there yet, and two things wait for it:
 #
@@ -300,13 +302,13 @@ check("product-and-waits", product_kernel)
 # </details>
 
 # %% [markdown]
-# This loop waits for each product before it starts the next one, so its tensor cores rest in between,
-# at each wait, each copy and each turn of the loop. How can a product be started while the one before
-# still runs? Its accumulator is what the other one computes. But tensor cores take products in the
-# order in which they were started, so the next one may be *asked for* before the last one has ended.
-# `warpgroup_mma_wait(1, deps=[acc])` waits until all but the newest have ended. What it returns is
-# still no value, since the newest adds to it. It says one thing: the operands of the product *before*
-# have been read, and their buffers may be filled again.
+# This loop waits for each product before it starts the next one, so its tensor cores rest in
+# between, at each wait, each copy and each turn of the loop. How can a product be started while the
+# one before still runs? It adds to a result that the one before has not finished. But tensor cores
+# take products in the order in which they were started, so the next one may be *asked for* before
+# the last one has ended. `warpgroup_mma_wait(1, deps=[acc])` waits until all but the newest have
+# ended. What it returns is still no value, since the newest adds to it. It says one thing: the
+# operands of the product *before* have been read, and their buffers may be filled again.
 #
 # With a third buffer for each operand there is then always one that is multiplied, one that is full,
 # and one that is being filled. Every fast product on Hopper has this loop.

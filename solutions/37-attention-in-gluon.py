@@ -115,8 +115,9 @@ def online(s, m, total, scale):
 # values. (The next section says why.) The consumer is the loop of notebook {powers-of-two}, one step
 # after the other.
 #
-# - The scores need K transposed. `permute` says so without moving a byte: that is how `wgmma` takes a
-#   second operand anyway. (V it has to turn round, which it can for types of 16 bits.)
+# - The scores need K transposed. `permute` says so without moving a byte: that is how `wgmma` takes
+#   a second operand anyway. (V would have to be transposed; for types of 16 bits `wgmma` does that
+#   itself.)
 # - With `use_acc=False` the result is the product alone. `zeros` is passed all the same, since it says
 #   which shape, type and layout the result has.
 # - P never goes to shared memory. The accumulator's layout is nearly the one that a left operand
@@ -267,8 +268,9 @@ for step in ("one consumer", "two consumers"):
 # `warpgroup_mma_wait(1, deps=[s])` returns the scores and leaves the newest product, the output,
 # under way. Only then may K's buffer be given back. V's is still being read.
 #
-# Keys come first in this loop, and `load_head` loads them in the same order. So the producer waits
-# for K's buffer as soon as it is empty, and overwrites it at once if you give it back too early.
+# Keys come first in this loop, and `load_head` loads them in the same order. So the producer
+# already waits for K's buffer when you give it back, and overwrites it at once: too early if the
+# scores are still under way.
 
 # %% [markdown]
 # ### Exercise {scores-ahead} · Scores ahead (core)

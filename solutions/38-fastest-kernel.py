@@ -127,8 +127,9 @@ import torch
 # The first one goes first. Its wait for tile n is for what the last consumer did with tile n - 1,
 # one phase earlier. Before tile 0 that is the phase before the first, which counts as ended.
 #
-# With a tile more, a consumer would wait for a turn that nobody ends: a deadlock. Both belong to
-# one tile of queries, so both take as many tiles of keys.
+# If the second has a tile more, it waits for a turn that nobody ends: a deadlock. If the first has
+# one more it still gets through that tile, and hangs at the next. Both belong to one tile of
+# queries, so both take as many tiles of keys.
 #
 # </details>
 
@@ -313,9 +314,9 @@ import torch
 #
 # Q takes 2 * 64 rows of 512 bytes, 65,536 bytes, and the rings of K and V 4 * 64 * 512 = 131,072.
 # That leaves 35,840 bytes (the barriers take a few of them). Two whole outputs would be as large as
-# Q, and two halves are 32,768. The second half must wait until the first has left the buffer, which
-# its own products cannot hide. But Q's own buffer is free as soon as the last scores are computed,
-# and the next Q is copied meanwhile.
+# Q, and two halves are 32,768. The second half must wait until the first has left the buffer, and
+# this consumer has no product under way meanwhile. But Q's own buffer is free as soon as the last
+# scores are computed, and the next Q is copied meanwhile.
 #
 # </details>
 
@@ -410,8 +411,8 @@ attention_power()
 # clock. An H200 may draw 700 W, and both are close to that. A card at its limit lowers its clock
 # until it keeps to it. So each cycle of ours takes longer, and the time of a launch is no longer
 # its cycles but its energy: 1.24 J and 1.23 J, divided by the same 690 W or so. (Cycles divided by
-# that clock give less than the time: they were counted in a launch by itself, and the clock was read
-# in another run, while launches followed each other.)
+# that clock give less than the time: they were counted in a launch by itself, and the clock was
+# read in another run, while launches followed each other.)
 #
 # That asks a new question of the kernel. Not: where does it wait? But: what does it do that need
 # not be done? It executes 28% more instructions than cuDNN's.

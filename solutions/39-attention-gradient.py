@@ -172,9 +172,9 @@ print("delta without P:", torch.allclose((d_out * out).sum(dim=1), delta))
 # ```
 #
 # Which padding could do harm? Queries that are not there are a tile's last rows. Loaded as 0, their
-# scores are 0 and their P is `exp(0 - lse)`, some number above 0. It is multiplied by their dO, and if
-# that is 0 as well, nothing is added. Keys that are not there have rows of dV of their own, and those
-# are not stored. So here masks at the loads and at the store do.
+# scores are 0 and so is their lse: their P is 1. It is multiplied by their dO, and if that is 0 as
+# well, nothing is added. Keys that are not there have rows of dV of their own, and those are not
+# stored. So here masks at the loads and at the store do.
 
 # %% [markdown]
 # ### Exercise {gradient-of-values} · The gradient of the values (core)
@@ -219,7 +219,7 @@ check("gradient-of-values", dv_kernel)
 # <details>
 # <summary>Hint 1</summary>
 #
-# `power` is P already: its rows belong to queries, and nothing is left to be divided.
+# `exp(scores - lse)` is P already: its rows belong to queries, and nothing is left to be divided.
 #
 # </details>
 #
