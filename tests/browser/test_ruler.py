@@ -4,18 +4,18 @@ import pytest
 
 from course import draw
 from course.display.widget import page_of
-from course.draw.memory_ruler import DTYPES, KIND, SCRIPT, Access
+from course.draw.memory_ruler import DTYPES, KIND, SCRIPT, WarpAccess
 
 pytestmark = pytest.mark.browser
 
 WAYS = [
-    Access(0, 1, 4, 0, 32),
-    Access(1, 4, 4, 1, 32),
-    Access(2, 16, 1, 16, 9),
-    Access(8, 2, 8, 5, 1),
-    Access(24, 1, 4, 0, 17),  # gaps of two sectors
-    Access(8, 4, 4, 5, 32),  # more than there is room for
-    Access(1024, 1, 2, 31, 32),
+    WarpAccess(0, 1, 4, 0, 32),
+    WarpAccess(1, 4, 4, 1, 32),
+    WarpAccess(2, 16, 1, 16, 9),
+    WarpAccess(8, 2, 8, 5, 1),
+    WarpAccess(24, 1, 4, 0, 17),  # gaps of two sectors
+    WarpAccess(8, 4, 4, 5, 32),  # more than there is room for
+    WarpAccess(1024, 1, 2, 31, 32),
 ]
 
 
@@ -35,12 +35,12 @@ def told(page):
 
 
 def test_a_key_moves_a_slider_and_the_sentence_and_the_drawing_follow(ruler_page):
-    assert told(ruler_page) == Access(1, 1, 4, 0, 32).sentence
+    assert told(ruler_page) == WarpAccess(1, 1, 4, 0, 32).sentence
     assert ruler_page.locator("rect.sector").count() == 4
     stride = ruler_page.get_by_role("slider", name="stride")
     stride.press("ArrowRight")
     assert stride.get_attribute("aria-valuetext") == "2"
-    assert told(ruler_page) == Access(2, 1, 4, 0, 32).sentence
+    assert told(ruler_page) == WarpAccess(2, 1, 4, 0, 32).sentence
     assert ruler_page.locator("rect.sector").count() == 8
     assert told(ruler_page) in ruler_page.get_by_role("img").get_attribute("aria-label")
     assert ruler_page.problems == []

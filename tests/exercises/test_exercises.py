@@ -1,6 +1,7 @@
 """Each exercise is proved twice: its solution and other right answers pass, its stub and the usual
 mistakes fail, each for its own reason."""
 
+import ast
 import itertools
 import re
 from importlib.metadata import version
@@ -34,8 +35,26 @@ PRELUDE = (
 )
 
 
-HELPERS = "@gluon.jit", "@triton.jit"
-"""How cells begin whose functions the exercises behind them may use."""
+def kernels_of(text):
+    """name -> source of the kernels that a cell begins with."""
+    if not text.startswith(("@gluon.jit", "@triton.jit")):
+        return {}
+    lines = text.split("\n")
+    functions = itertools.takewhile(
+        lambda each: isinstance(each, ast.FunctionDef), ast.parse(text).body
+    )
+    return {
+        each.name: "\n".join(lines[each.decorator_list[0].lineno - 1 : each.end_lineno]) + "\n\n\n"
+        for each in functions
+        if each.decorator_list
+    }
+
+
+def used_in(text, kernels):
+    """A text behind the kernels that it names without defining them, and those that they name."""
+    names = set(re.findall(r"\w+", text)) - set(re.findall(r"def (\w+)", text))
+    used = "".join(source for name, source in kernels.items() if name in names)
+    return text if not used else used_in(used + text, kernels)
 
 
 def cells():
@@ -45,13 +64,13 @@ def cells():
     """
     by_exercise = {}
     for source in lesson_sources():
-        given = ""
+        given = {}
         for cell, after in itertools.pairwise(solved(source).cells):
             if match := EXERCISE.match(cell.source.split("\n")[0]):
                 answer = re.fullmatch(r'check\("[a-z0-9-]+", (\w+)\)', after.source)[1]
-                by_exercise[match[1]] = given + cell.source, answer
-            elif cell.cell_type == "code" and cell.source.startswith(HELPERS):
-                given += f"{cell.source}\n\n\n"
+                by_exercise[match[1]] = used_in(cell.source, given), answer
+            elif cell.cell_type == "code":
+                given |= kernels_of(cell.source)
     return by_exercise
 
 

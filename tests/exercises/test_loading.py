@@ -9,7 +9,7 @@ from course.exercises.registry import TOPICS
 from tests.support.processes import python_path, run
 
 MOST_MODULES = 35
-MOST_MODULES_FOR_CODE = 71
+MOST_MODULES_FOR_CODE = 72
 """To check a kernel or a launcher, in the session and in its children."""
 PROGRAM = """
 import json, sys

@@ -22,7 +22,7 @@ WHOLE = {
 }
 """Mistakes that are checked whole. Those in Gluon are followed by `simulate` alone otherwise."""
 FOLLOWED = ("wrong", "hazard", "deadlock")
-COMPILED = ("one wait", "synchronous product")
+COMPILED = ("one wait", "synchronous product", "no product under way")
 """Kinds that only the compiler tells."""
 
 

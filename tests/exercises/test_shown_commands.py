@@ -29,8 +29,8 @@ int main() {
 
 
 def block(language):
-    """The notebook's one block in a language."""
-    (found,) = re.findall(rf"^# ```{language}\n(.*?)^# ```$", NOTEBOOK, re.M | re.S)
+    """The notebook's first block in a language: the export in "sh", the call in "cpp"."""
+    found, *_ = re.findall(rf"^# ```{language}\n(.*?)^# ```$", NOTEBOOK, re.M | re.S)
     return re.sub(r"^# ?", "", found, flags=re.M)
 
 
