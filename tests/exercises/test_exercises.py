@@ -50,11 +50,15 @@ def kernels_of(text):
     }
 
 
-def used_in(text, kernels):
-    """A text behind the kernels that it names without defining them, and those that they name."""
-    names = set(re.findall(r"\w+", text)) - set(re.findall(r"def (\w+)", text))
-    used = "".join(source for name, source in kernels.items() if name in names)
-    return text if not used else used_in(used + text, kernels)
+def behind_given(text, given, answer):
+    """A cell behind the kernels that it names without defining them, and those that these name.
+
+    answer: the name that is checked, which may be one of the given kernels.
+    """
+    words = set(re.findall(r"\w+", f"{answer} {text}"))
+    names = words - set(re.findall(r"def (\w+)", text))
+    used = "".join(source for name, source in given.items() if name in names)
+    return text if not used else behind_given(used + text, given, answer)
 
 
 def cells():
@@ -68,7 +72,7 @@ def cells():
         for cell, after in itertools.pairwise(solved(source).cells):
             if match := EXERCISE.match(cell.source.split("\n")[0]):
                 answer = re.fullmatch(r'check\("[a-z0-9-]+", (\w+)\)', after.source)[1]
-                by_exercise[match[1]] = used_in(cell.source, given), answer
+                by_exercise[match[1]] = behind_given(cell.source, given, answer), answer
             elif cell.cell_type == "code":
                 given |= kernels_of(cell.source)
     return by_exercise
