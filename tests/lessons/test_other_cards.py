@@ -16,7 +16,7 @@ SHARED_BYTES = 99 * 1024
 FIRST = [f"{number:02}" for number in range(11)]
 LARGE = ["15", "16", "17", "18", "20", "22", "23"]
 """The others whose tiles take shared memory."""
-FOR_HOPPER = ["33", "34", "35"]
+FOR_HOPPER = ["gluon-copies", "gluon-partitions", "attention-in-gluon"]
 ELSEWHERE = {"if_kernel", "triple_kernel", "half_kernel", "far_kernel", "slow_limit_kernel"}
 """What is launched in a process of its own or is not to be launched."""
 
@@ -39,7 +39,7 @@ def test_the_cards_meant_have_99_kib():
 
 def test_a_lesson_for_hopper_says_what_other_cards_do_instead():
     for source in lesson_sources():
-        if source.name[:2] in FOR_HOPPER:
+        if source.stem[3:] in FOR_HOPPER:
             texts = [cell.source for cell in solved(source).cells if cell.cell_type == "markdown"]
             said = " ".join(text for text in texts if "**On other GPUs.**" in text)
             assert "sm_80" in said and ("sm_89" in said or "sm_120" in said), source
