@@ -60,8 +60,10 @@ CONTENTS = {
     "Lessons": ("lessons/",),
     "To look up": ("pages/",),
     "To teach with it": (
-        *("teaching/index", "teaching/plans", "teaching/room", "teaching/pilot"),
-        *(f"teaching/{digit}" for digit in range(4)),
+        *("teaching/index", "teaching/plans", "teaching/day", "teaching/helpers"),
+        *("teaching/learners", "teaching/room", "teaching/cloud", "teaching/kubernetes"),
+        "teaching/pilot",
+        *(f"teaching/{digit}" for digit in range(10)),
     ),
     "Reference": (
         "reference/course.md",
