@@ -373,7 +373,7 @@ for i in (0, 9, 19, 29, 39):
 # questions to ask yourself:
 #
 # <details>
-# <summary>Why does `v1` not compute dQ in the program that owns the keys?</summary>
+# <summary>Why does <code>v1</code> not compute dQ in the program that owns the keys?</summary>
 #
 # It has one part of each sum, and so do all other programs. They would have to add to the same places
 # in memory: fewer products, more bytes, and other bits each time.
