@@ -81,7 +81,7 @@ def turned() -> None:
 
 
 def added() -> None:
-    x = torch.randn(4096, device="cuda", generator=torch.Generator("cuda").manual_seed(0))
+    x = torch.randn(2**20, device="cuda", generator=torch.Generator("cuda").manual_seed(0))
     out = torch.empty(2, device="cuda")
     for place, size in enumerate((128, 1024)):
         sum_kernel[(1,)](x, out[place:], len(x), BLOCK_SIZE=size)
