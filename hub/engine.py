@@ -6,9 +6,11 @@ and processes. Its folder is a file system of a size of its own.
 """
 
 import contextlib
+import json
 import os
 import shutil
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,7 +32,19 @@ HOME = "/home/learner"
 ENVIRONMENT = {"COURSE_HOME": HOME, "COURSE_GPU_QUEUE": "/queue", "PYTHONPATH": INSIDE}
 ANSWER_S = 60
 MOST_PROCESSES = 800
-QUEUE_OPTIONS = "size=4m,nr_inodes=4000,mode=1777,nosuid,nodev,noexec"
+MOST_CONNECTIONS = 30
+"""To the hub, from one seat: it could open more than the hub can hold."""
+MOST_SAID = 100_000
+"""Bytes of what a command in a seat prints that are read: its learner may print without end."""
+PSEUDO_TERMINALS = 2**20
+"""The system's limit of 4,096 is one for all seats; each pays for its own with its memory."""
+PROFILE = Path("/usr/share/containers/seccomp.json")
+"""The system calls that podman lets a container make."""
+FORBIDDEN = {"unshare", "setns", "mount", "umount", "umount2", "keyctl", "add_key", "request_key"}
+"""In a user namespace of its own, a process has every capability; a key outlives its seat."""
+NEW_NAMESPACES = 0x7E020000
+QUEUE_OPTIONS = "size=100%,nr_inodes=0,mode=1777,nosuid,nodev,noexec"
+"""Without a limit of its own: what a seat puts there counts as its memory."""
 PODMAN_NETWORK = ["--opt", "isolate=true", "--disable-dns"]
 
 
@@ -101,6 +115,11 @@ def prepare(settings: Settings) -> None:
         raise CourseError("There is no iptables on PATH (Debian, Ubuntu: apt-get install iptables)")
     if not os.path.ismount(settings.queue_folder):
         run("mount", "-t", "tmpfs", "-o", QUEUE_OPTIONS, "queue", str(settings.queue_folder))
+    run("sysctl", "-q", f"kernel.pty.max={PSEUDO_TERMINALS}")
+    settings.profile_file.write_text(json.dumps(profile()))
+    for name in (LEADER, *settings.names):  # of a room that was killed: the spawner removes none
+        with contextlib.suppress(CourseError):
+            run(engine, "rm", "-f", settings.container(name))
     networks = run(engine, "network", "ls", "--format", "{{.Name}}").split()
     for name in (LEADER, *settings.names):
         make_home(settings, name)
@@ -138,8 +157,10 @@ def _protect(settings: Settings) -> None:
     """Let a seat ask this host for the hub and answer the proxy, and nothing else; let nobody else
     ask for the hub but this host."""
     chain, seats, port = _chain(settings), f"-s {settings.subnet}", f"--dport {settings.port + 1}"
+    many = f"-m connlimit --connlimit-above {MOST_CONNECTIONS} --connlimit-mask 32"
     rules = [
         f"-A {chain} -i lo -j RETURN",
+        f"-A {chain} {seats} -p tcp {port} --syn {many} -j REJECT --reject-with tcp-reset",
         f"-A {chain} {seats} -p tcp {port} -j ACCEPT",
         f"-A {chain} {seats} -p tcp ! --syn -j ACCEPT",
         f"-A {chain} {seats} -j DROP",
@@ -177,6 +198,36 @@ def _chain(settings: Settings) -> str:
     return f"TRITON-{settings.port}"
 
 
+def profile() -> dict[str, Any]:
+    """podman's own list of system calls, without those that a seat has no use for. Empty where
+    there is no such list. Raises CourseError where it is damaged."""
+    try:
+        listed: dict[str, Any] = json.loads(PROFILE.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise CourseError(f"{PROFILE} cannot be read ({error}).") from error
+    for rule in listed["syscalls"]:
+        rule["names"] = [
+            each for each in rule["names"] if each not in FORBIDDEN | {"clone", "clone3"}
+        ]
+    listed["syscalls"] = [rule for rule in listed["syscalls"] if rule["names"]]
+    flags = {"index": 0, "value": NEW_NAMESPACES, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ"}
+    listed["syscalls"] += [
+        {"names": ["clone"], "action": "SCMP_ACT_ALLOW", "args": [flags]},
+        # Its flags lie in memory, where no list sees them: glibc takes clone in its place.
+        {"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errno": "ENOSYS", "errnoRet": 38},
+    ]
+    return listed
+
+
+def _security(settings: Settings) -> list[str]:
+    """docker's own list of system calls holds no namespaces; podman's does."""
+    there = settings.profile_file.exists() and settings.profile_file.read_text() != "{}"
+    ours = there and program() == "podman"
+    return ["no-new-privileges", *([f"seccomp={settings.profile_file}"] if ours else [])]
+
+
 def spawner_settings(settings: Settings) -> dict[str, Any]:
     """What DockerSpawner is told of every seat."""
     volumes = {
@@ -185,7 +236,7 @@ def spawner_settings(settings: Settings) -> dict[str, Any]:
     }
     host = {
         "cap_drop": ["ALL"],
-        "security_opt": ["no-new-privileges"],
+        "security_opt": _security(settings),
         "read_only": True,
         "pids_limit": MOST_PROCESSES,
         "memswap_limit": settings.memory_bytes,
@@ -239,12 +290,13 @@ def try_seat(settings: Settings, name: str, code: str) -> str:
     mounts += [f"{ROOT / each}:{INSIDE}/{each}:ro" for each in CONTENT]
     command = [
         program(), "run", "--rm", "--network", settings.container(name), "--cap-drop", "ALL",
-        "--security-opt", "no-new-privileges", "--read-only", "--user", f"{user}:{user}",
+        "--read-only", "--user", f"{user}:{user}",
         "--pids-limit", f"{MOST_PROCESSES}", "--memory", f"{settings.memory_bytes}",
         "--tmpfs", "/tmp:rw,exec,size=512m,mode=1777", "-e", f"PYTHONPATH={INSIDE}",
         "-e", f"COURSE_HOME={HOME}", "-e", f"HOME={HOME}", "-w", HOME,
     ]  # fmt: skip
     command += [option for mount in mounts for option in ("-v", mount)]
+    command += [option for each in _security(settings) for option in ("--security-opt", each)]
     try:
         return run(*command, settings.image, "python", "-P", "-c", code, limit_s=5 * ANSWER_S)
     except CourseError as error:
@@ -286,11 +338,21 @@ def _memory(pid: str) -> tuple[int, int]:
 
 def inside(settings: Settings, name: str, *command: str, limit_s: float = ANSWER_S) -> str:
     """What a command prints in a seat's container; empty where that does not run."""
+    return first_said([program(), "exec", settings.container(name), *command], limit_s)
+
+
+def first_said(command: list[str], limit_s: float) -> str:
+    """The first MOST_SAID bytes that a command prints; empty where it prints none in time."""
     try:
-        ended = subprocess.run(
-            [program(), "exec", settings.container(name), *command],
-            capture_output=True, text=True, errors="replace", timeout=limit_s,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
+        started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    except OSError:
         return ""
-    return ended.stdout
+    late = threading.Timer(limit_s, started.kill)
+    late.start()
+    with started:
+        assert started.stdout is not None
+        said = started.stdout.read(MOST_SAID)
+        if len(said) == MOST_SAID:
+            started.kill()
+    late.cancel()
+    return said.decode(errors="replace")

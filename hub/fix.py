@@ -1,6 +1,8 @@
 """`course workshop fix`: give every seat the lessons as they are now, without touching its work."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 
 import msgspec
 
@@ -11,6 +13,7 @@ from .room import known_exercises
 from .settings import Settings
 
 COPY_S = 120
+SIDE_BY_SIDE = 4
 LONGEST = 300
 """Characters of what a seat says that are shown."""
 OPENED = f"{engine.SEAT}/opened.py"
@@ -53,10 +56,12 @@ def fix(settings: Settings) -> Fixed:
     write_whole(settings.exercises_file, msgspec.json.encode(known_exercises()))
     fixed = Fixed()
     there = engine.running(settings) if settings.apart else settings.names
-    for name in settings.names:
-        if name not in there or not (settings.home(name) / "work").is_dir():
-            continue
-        copied = _copy(settings, name)
+    names = [
+        name for name in settings.names if name in there and (settings.home(name) / "work").is_dir()
+    ]
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:  # one seat that does not answer keeps none back
+        told = list(pool.map(partial(_copy, settings), names))
+    for name, copied in zip(names, told, strict=True):
         if copied.problem:
             fixed.problems[name] = printable(copied.problem)
         for lessons, into in ((copied.renewed, fixed.renewed), (copied.behind, fixed.behind)):

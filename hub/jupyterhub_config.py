@@ -2,9 +2,11 @@
 
 import os
 import sys
-from functools import partial
+from functools import partial, partialmethod
 from pathlib import Path
 from typing import Any
+
+from tornado.httpserver import HTTPServer
 
 from hub import ROOT, engine, one_account, tools
 from hub.authenticator import CodeAuthenticator
@@ -12,8 +14,13 @@ from hub.settings import LEADER, MOST_SEATS, VARIABLE, read
 
 settings = read(Path(os.environ[VARIABLE]))
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
+MOST_BODY_BYTES = 10**6
 WITH_THE_HUB = ["setpriv", "--pdeathsig", "TERM"]
 """Runs what must not outlive the hub, however that ends."""
+
+# The hub holds each request whole before it looks at it, and so 100 MB from anybody.
+limited = partialmethod(HTTPServer.initialize, max_body_size=MOST_BODY_BYTES)
+setattr(HTTPServer, "initialize", limited)  # noqa: B010
 
 c.JupyterHub.bind_url = settings.url
 # Seats ask for it at this host's address in their network; the firewall keeps others from it.
@@ -50,6 +57,7 @@ environment: dict[str, Any] = {
 def before_start(spawner: Any) -> None:
     """Tell a seat's spawner what no template says: its network, and where the hub is in it."""
     name = spawner.user.name
+    spawner.user_options = {}  # nothing is a learner's to choose, and a refused choice would stay
     spawner.network_name = settings.container(name)
     spawner.hub_connect_url = f"http://{settings.gateway(name)}:{settings.port + 1}"
 
@@ -82,6 +90,11 @@ c.JupyterHub.services = [
     },
 ]
 c.JupyterHub.load_roles = [
+    # A learner needs no tokens, and their notes would fill the hub's disk.
+    {
+        "name": "user",
+        "scopes": ["access:servers!user", "servers!user", "read:users!user", "users:activity!user"],
+    },
     {
         "name": "culler",
         "scopes": ["list:users", "read:users:activity", "read:servers", "delete:servers"],

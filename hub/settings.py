@@ -78,6 +78,11 @@ class Settings:
         return self.hub_folder / "exercises.json"
 
     @property
+    def profile_file(self) -> Path:
+        """The system calls that a seat may make."""
+        return self.hub_folder / "seccomp.json"
+
+    @property
     def names(self) -> list[str]:
         return [f"seat-{number:02}" for number in range(1, self.seats + 1)]
 

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import os
 import re
+import shutil
 import signal
 import socket
 import ssl
@@ -16,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from course.errors import CourseError
+from course.gpus.turn import MOST_BYTES
 from course.isolate.limits import free_memory_bytes
 
 from . import ROOT, engine, one_account, tools
@@ -26,10 +28,14 @@ LEAST_SEAT_BYTES = 3 * 2**30
 """What a learner takes whose lessons stay open, as hub/README.md shows; every document says it."""
 MOST_SEAT_BYTES = 4 * 2**30
 WARNING = re.compile(
-    r"\[[WEC] (?!.* (log|web):|.*(without SSL|pycurl|missing route|OAuth without))"
+    r"\[[WEC] (?!.* (log|web):|.*(without SSL|pycurl|missing route|OAuth without|role overridden))"
 )
 """A line of the hub's log that the leader sees at once: not what it says at every start."""
 POLL_S = 0.3
+MOST_TICKETS = 50
+"""Of one seat, in the queue for the GPU: it has a few sessions."""
+MOST_LOG_BYTES = 10**8
+"""Of the hub's log; as much again is kept of what came before."""
 ENDING_S = 60
 ONE_ACCOUNT = (
     "All seats run as you, and are NOT kept apart: every learner can read, change and end what"
@@ -105,6 +111,11 @@ def _serve(settings: Settings, environ: dict[str, str], lock: int) -> None:
                     for line in said:
                         if WARNING.match(line):
                             print(line.rstrip(), flush=True)
+                    if os.fstat(log.fileno()).st_size > MOST_LOG_BYTES:
+                        turn_over(log_file(settings))
+                        said.seek(0)
+                    for seat in sweep(settings):
+                        print(f"{seat} had filled the GPU's queue: what it put there is removed.")
             finally:
                 hub.terminate()
                 try:
@@ -156,6 +167,34 @@ def only_one(settings: Settings) -> Iterator[int]:
 
 def log_file(settings: Settings) -> Path:
     return settings.hub_folder / "hub.log"
+
+
+def sweep(settings: Settings) -> list[str]:
+    """Remove what a seat has put into the queue's folder, where it is more than sessions could
+    have; those seats. What is there counts as the seat's own memory until then."""
+    put: dict[str, list[Path]] = {}
+    for entry in os.scandir(settings.queue_folder):
+        put.setdefault(settings.owner(Path(entry)), []).append(Path(entry))
+    full = [seat for seat, paths in put.items() if seat and _too_much(paths)]
+    for path in (path for seat in full for path in put[seat]):
+        with contextlib.suppress(OSError):
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    return full
+
+
+def _too_much(paths: list[Path]) -> bool:
+    sizes = 0
+    for path in paths:
+        with contextlib.suppress(OSError):
+            sizes += path.lstat().st_size
+    return len(paths) > MOST_TICKETS or sizes > MOST_TICKETS * MOST_BYTES
+
+
+def turn_over(log: Path) -> None:
+    """Begin the log anew, and keep what was in it beside it: each request makes it longer, and a
+    seat may ask without end."""
+    shutil.copy(log, log.with_suffix(".before.log"))
+    os.truncate(log, 0)
 
 
 def refuse_taken(address: str, port: int) -> None:

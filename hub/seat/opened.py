@@ -15,10 +15,14 @@ from course.lessons.order import numbers
 from course.lessons.unpack import unpack_if_installed
 from course.lessons.workspace import copy_lessons
 
+OURS = ("work", "docs", "kernels", "notebooks", "solutions")
+"""The folders whose files are read."""
+
 
 def main() -> None:
     copied: dict[str, object] = {}
     try:
+        refuse_pipes()
         unpack_if_installed()
         copied = asdict(copy_lessons(begun=begun(), work=Path(os.environ["COURSE_HOME"]) / "work"))
     except (CourseError, OSError) as error:
@@ -27,6 +31,19 @@ def main() -> None:
     if command := sys.argv[1:]:
         config = Path(__file__).with_name("server_config.py")
         os.execvp(command[0], [*command, f"--config={config}"])
+
+
+def refuse_pipes() -> None:
+    """Raise CourseError for a pipe or a device among the files that are about to be read: opening
+    it would wait without end."""
+    home = Path(os.environ["COURSE_HOME"])
+    for folder in (home, *(home / name for name in OURS)):
+        for where, _, names in os.walk(folder):
+            for path in (Path(where, name) for name in names):
+                if path.exists() and not path.is_file():
+                    raise CourseError(f"{path.relative_to(home)} is no file: delete it")
+            if folder == home:
+                break
 
 
 def begun() -> set[str]:

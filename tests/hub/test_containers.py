@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -207,6 +208,54 @@ for pid in pids:
 """
     assert room.printed("seat-01", cell).endswith("no more")
     assert room.printed("seat-02", "print(6 * 7)") == "42"
+
+
+def test_a_seat_has_no_namespaces_of_its_own_and_leaves_no_key(room):
+    cell = """
+import ctypes, os, subprocess, threading
+libc = ctypes.CDLL(None, use_errno=True)
+refused = [libc.unshare(0x10000000), libc.syscall(56, 0x10000011, 0, 0, 0, 0)]
+print(refused + [libc.syscall(250, 0, -4, 1)])
+threading.Thread(target=print, args=["a thread"]).start()
+print(subprocess.run(["echo", "a process"], capture_output=True, text=True).stdout)
+"""
+    printed = room.printed("seat-01", cell)
+    assert "[-1, -1, -1]" in printed and "a thread" in printed and "a process" in printed
+
+
+def test_a_seat_takes_a_few_of_the_hubs_connections_and_no_more(room):
+    hub = (room.settings.gateway("seat-01"), room.port + 1)
+    cell = f"ADDRESSES = [{hub}] * 200" + CONNECT.replace(
+        "socket.create_connection(address, 2).close()",
+        "kept = [*globals().get('kept', []), socket.create_connection(address, 2)]",
+    )
+    assert 0 < room.printed("seat-01", f"{cell}\nprint()").count("reached") <= 30
+    assert "reached" in room.printed(
+        "seat-02", f"ADDRESSES = [{(room.settings.gateway('seat-02'), room.port + 1)}]{CONNECT}"
+    )
+    room.printed("seat-01", "del kept")
+
+
+def test_a_seat_takes_no_terminals_from_another_and_fills_no_queue(room):
+    child = "import pty, time; kept = [pty.openpty() for _ in range(480)];"
+    child += "print(len(kept), flush=True); time.sleep(99)"
+    take = f"""
+import subprocess, sys
+command = [sys.executable, "-c", {child!r}]
+started = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(8)]
+print([int(each.stdout.readline() or 0) for each in started])
+for number in range(6000):
+    open(f"/queue/{{number}}.json", "w").close()
+"""
+    assert room.printed("seat-01", take).startswith(str([480] * 8))
+    turn = "import os; os.openpty(); from course.gpus.turn import gpu_turn\n"
+    turn += "with gpu_turn('x'): print('mine')"
+    assert room.printed("seat-02", turn).endswith("mine")
+    room.printed("seat-01", "for each in started: each.kill()")
+    end = time.monotonic() + PATIENCE_S
+    while len(os.listdir(room.settings.queue_folder)) > start.MOST_TICKETS:
+        assert time.monotonic() < end
+        time.sleep(0.2)
 
 
 def test_a_learners_address_shows_nobody_else_after_its_server_died(room):

@@ -1,14 +1,16 @@
 """The leader's fix in the middle of the day: a lesson is renewed where nobody has begun it."""
 
 import json
+import os
 import sys
+import time
 from dataclasses import replace
 
 import pytest
 
 from course.lessons.source import NOTEBOOKS
 from course.lessons.workspace import copy_lessons
-from hub import fix, start
+from hub import engine, fix, start
 from hub.settings import Settings
 
 LESSON = "00-your-first-kernel.ipynb"
@@ -70,6 +72,25 @@ def test_a_seat_whose_lessons_cannot_be_copied_is_named_and_the_others_are_fixed
     fixed = fix.fix(room)
     assert list(fixed.problems) == ["seat-02"]
     assert fixed.renewed[LESSON] == ["seat-01"]
+
+
+@pytest.mark.parametrize("name", ["work/.origins.json", f"work/{LESSON}", "kernels/x/y.py"])
+def test_a_pipe_in_place_of_a_file_is_named_and_nobody_waits_for_it(room, monkeypatch, name):
+    monkeypatch.setattr(fix, "COPY_S", 20)
+    path = room.home("seat-02") / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    fixed = fix.fix(room)
+    assert fixed.problems == {"seat-02": f"{name} is no file: delete it"}
+    assert fixed.renewed[LESSON] == ["seat-01"]
+
+
+def test_a_command_that_prints_without_end_is_ended():
+    begin = time.monotonic()
+    assert engine.first_said(["yes"], 60) == "y\n" * (engine.MOST_SAID // 2)
+    assert engine.first_said(["sleep", "60"], 0.1) == ""
+    assert time.monotonic() - begin < 30
 
 
 @pytest.fixture

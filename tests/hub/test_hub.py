@@ -99,7 +99,10 @@ async def a_morning(url, codes):
     learner = Learner(url, "seat-01", codes["seat-01"])
     assert not await Learner(url, "seat-01", codes["seat-02"]).log_in()
     assert not await Learner(url, "nobody", "none").log_in()
-    assert await learner.log_in()
+    guessing = asyncio.create_task(guess(url))
+    await asyncio.sleep(3)
+    assert await learner.log_in()  # at once, whatever others have tried
+    assert not guessing.done()
     await learner.open_server()
 
     assert len(await learner.notebook("00-your-first-kernel.ipynb")) > 5
@@ -142,3 +145,30 @@ async def a_morning(url, codes):
     assert refused.status_code == 403
     other = await leader.fetch("GET", f"{learner.server}/api/contents", check=False)
     assert '"content"' not in other.text
+
+    # No token, whose note would be kept on the hub's disk, and nothing as large as that.
+    for address, body, status in (("users/seat-01/tokens", "{}", 403), ("user", "x" * 2**21, 503)):
+        headers = {"X-XSRFToken": learner._token(f"{url}/hub/home")}
+        answer = await learner.browser.post(
+            f"{url}/hub/api/{address}",
+            content=body,
+            headers={**headers, "Content-Type": "application/json"},
+        )
+        assert answer.status_code == status, (address, answer.text)
+    assert await guessing == [403] * 5 + [429]
+
+
+async def guess(url):
+    """What comes of six wrong codes for a seat, and of requests without a name or a code."""
+    stranger = Learner(url, "seat-01", "wrong")
+    login = f"{url}/hub/login"
+    await stranger.fetch("GET", login)
+    token = f"&_xsrf={stranger._token(login)}"
+    for form in ("", "&username=seat-02", "&password=x"):
+        answer = await stranger.fetch("POST", login, token + form, check=False)
+        assert answer.status_code == 403 and "not the code of that seat" in answer.text
+    form = f"{token}&username=seat-01&password=wrong"
+    answers = [stranger.fetch("POST", login, form, check=False) for _ in range(6)]
+    answers = await asyncio.gather(*answers)
+    assert "The right one is let in at once" in max(answers, key=lambda each: each.status_code).text
+    return sorted(answer.status_code for answer in answers)
