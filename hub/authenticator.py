@@ -51,9 +51,7 @@ class CodeAuthenticator(Authenticator):
         count = self._count(where)
         await asyncio.sleep(WRONG_S if count <= FREE else SLOW_S)
         if count > FREE:
-            too_many = HTTPError(429)
-            too_many.jupyterhub_message = TOO_MANY.format(count, SLOW_S)  # type: ignore[attr-defined]
-            raise too_many
+            raise HTTPError(429, TOO_MANY.format(count, SLOW_S))
         return None
 
     def _count(self, where: tuple[str, str]) -> int:
