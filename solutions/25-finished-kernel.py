@@ -64,11 +64,12 @@ def borders(
 # <details>
 # <summary>Answer</summary>
 #
-# The first query sees 129 keys. `masked` is 128, and `end` is min(129 + 63, 256) = 192: two whole
-# tiles, and one with a mask. With 100 keys it sees 128 + 100 - 256 + 1, which is below 0: no key.
-# Then `masked` is 0, and `end` is max(min(-27 + 63, 100), 0) = 36: one masked tile, for the later
-# rows. How so? Each query sees one key more than the one before it, so the last of a tile sees
-# BLOCK_M - 1 more than the first. What the first one sees, all see, and `// BLOCK_N * BLOCK_N`
+# The last query sees the last key, so query i sees the keys up to i + N - M, which are one more in
+# number. The first of this block sees 129. `masked` is 128, and `end` is min(129 + 63, 256) = 192:
+# two whole tiles, and one with a mask. With 100 keys it sees 128 + 100 - 256 + 1, which is below 0:
+# no key. Then `masked` is 0, and `end` is max(min(-27 + 63, 100), 0) = 36: one masked tile, for the
+# later rows. How so? Each query sees one key more than the one before it, so the last of a tile
+# sees BLOCK_M - 1 more than the first. What the first one sees, all see, and `// BLOCK_N * BLOCK_N`
 # leaves the whole tiles of it. The outer maximum matters for `masked`. In the block with
 # `first_row` = 0 the first query "sees" -155 keys, and `masked` would be -128 (in Triton `//`
 # rounds toward 0): the second loop would begin before the first key, where no mask looks. In `end`
@@ -330,11 +331,12 @@ for head_dim, *true in tries:
 # %% [markdown]
 # `EVEN_M` changes none of these numbers. It removes one comparison per row, outside the loop: next
 # to nothing. `EVEN_N` halves the copies and the dot steps, and not because loads become wider: a
-# whole loop is gone. Without a causal mask, and with keys that fill their tiles, `end` is `masked`,
-# and a loop from `masked` to `masked` has no iteration. The compiler sees that and leaves it out.
-# And `EVEN_HEADDIM` matters where nothing is known of `head_dim`. Without it all loads are narrow
-# there, and no copy is left: an asynchronous copy takes 4 bytes at least, so the pipeline is lost
-# as well.
+# whole loop is gone. Without a causal mask all whole tiles come before `masked`, and only a last
+# one that sticks out comes after it. With keys that fill their tiles there is none: `end` is
+# `masked`, and a loop from `masked` to `masked` has no iteration. The compiler sees that and leaves
+# it out. And `EVEN_HEADDIM` matters where nothing is known of `head_dim`. Without it all loads are
+# narrow there, and no copy is left: an asynchronous copy takes 4 bytes at least, so the pipeline is
+# lost as well.
 #
 # Why is the flag a constant, and the length is not? With a constant length, every new length would be
 # compiled anew. The code depends only on whether the tiles divide it. `nheads` is only divided by, so
@@ -458,7 +460,9 @@ for name in ("flash_attention_128", "flash_attention_128_causal"):
 # - a scale that is not positive, since `tl.max(S) * scale_log2` is the maximum of the scaled scores
 #   only then, or not finite.
 #
-# Then it allocates `out`, which is like the caller's q, and `lse`, one float32 number per query.
+# Then it allocates the outputs, since a kernel only fills memory that it is given: `out`, which is
+# like the caller's q, and `lse`, one number per query, in float32, since it goes into an exponent
+# later.
 
 
 # %%
@@ -487,21 +491,24 @@ for wrong in [(q, k, k), (q.half(), k.half(), k.half()), (k.half().mT, k.half().
 # kernel takes any strides. A tensor whose numbers carry a sign that is not in memory, as a
 # conjugate has it, is copied first.
 #
-# - `strides` are the first three of each tensor, and `lengths` the queries and the keys of a head.
-# - `block_headdim` is `head_dim` rounded up to a power of two: 79 has seven binary digits, so 80
-#   becomes 2^7.
+# - `strides` are the first three of each tensor, since the last is 1, and `lengths` the queries and
+#   the keys of a head.
+# - `block_headdim` is `head_dim` rounded up to a power of two, for `tl.arange`: 79 has seven binary
+#   digits, so 80 becomes 2^7.
 # - `grid` is a program for each tile of queries, also for a last one that sticks out, in each head
 #   and batch.
 # - `constants` asks whether the tiles fill each axis, which gives the three flags, and adds the
 #   tiles, warps and depth. A single key gets a depth of 1: there is none to load ahead, and an
 #   assembler crashes at 2.
 #
-# The launch itself passes all that in the order of the signature. Its `q.shape[2]` is `stride_lse`,
-# since `prepare` leaves no room between the rows of `lse`. Where there is no query there is nothing
-# to compute, so nothing is launched, or compiled for it.
+# The launch passes all that in the order of the signature, with three numbers of q's shape: the
+# heads, which a pair is divided by, the length, which is `stride_lse` here, since `lse` has no room
+# between its rows, and the head dimension. In the file it is a function, `launch_plain`, since
+# several versions end in it. `lse` has a number for each query. Where it has none there is nothing
+# to compute, so nothing is launched or compiled.
 #
-# And `device_of`? A launch goes to the current GPU. Where the tensors lie on another one, that
-# would be a bug, so `device_of` makes the tensor's GPU the current one for this block.
+# And `device_of`? A launch goes to the current GPU, and the tensors may lie on another one. So
+# `device_of` makes the tensor's GPU the current one for this block.
 #
 # Each version is such a function: v1 and v2 take tiles of 64 x 64 for every head dimension, which
 # nobody chose for speed, and v3 asks `settings_on`. All of them take the same arguments and give

@@ -89,9 +89,10 @@ compiled(tl_hopper.flash_attention_kernel_v4, "tensordesc<fp16[1, 1, 128, 128]>"
 # two axes that is made in the kernel. With four axes for q, or with a descriptor from the launcher,
 # v5 does not compile.
 #
-# The price is that such a descriptor does not end where a head ends: a tile would not run into zeros
-# there but into the rows that come next. So v5 is only taken where BLOCK_M divides both lengths.
-# `matrix_rows` has the number of rows of each tensor as one matrix, and they are `stride_qm` apart.
+# The price is that such a descriptor does not end where a head ends: a tile would not run into
+# zeros there but into the rows that come next. So v5 is only taken where BLOCK_M divides both
+# lengths. A descriptor is told its shape: `matrix_rows` has the number of rows of each tensor as
+# one matrix, and they are `stride_qm` apart.
 
 
 # %%
@@ -421,6 +422,7 @@ draw.reading(tl_hopper.flash_attention_kernel_v5, *own)
 # travel in one tuple each, always in the order q, k, v, out, which keeps the two calls of
 # `attend_specialized` short: one stands in the loop over tiles, one is for a single tile. `rows`
 # and `cols` are there for the mask and for lse, since what goes by descriptor needs no addresses.
+# lse is in natural logarithms, as v2's, and no tile sticks out, so its store needs no mask.
 #
 # v is loaded after the softmax, which makes no difference to a loop whose loads the producer runs:
 # that runs the `.load`s of q, k and v, and all else is the consumers', for 64 rows each. The branch
