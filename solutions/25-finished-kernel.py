@@ -275,10 +275,11 @@ check("any-strides", strided_kernel)
 # </details>
 
 # %% [markdown]
-# Every address is found in two steps. The strides of batch and head lead to where the head begins,
-# and from there a row and a dimension lead to each lane; neighbors along the dimension are 1 apart,
-# so it needs no stride. k and v take the head that several heads of q share: these lie in a row, so
-# `head // HEADS_PER_KEY_HEAD` is its number.
+# Every address is found in two steps. The strides of batch, head and row lead to where the tile
+# begins, which is one number per program. From there a row and a dimension lead to each lane;
+# neighbors along the dimension are 1 apart, so it needs no stride. In k and v the loop moves along
+# the rows, so `k_start` and `v_start` end at the head. k and v take the head that several heads of
+# q share: these lie in a row, so `head // HEADS_PER_KEY_HEAD` is its number.
 #
 # You called `attend` twice in notebook {causal-mask}, and here a loop does it, so that the call is
 # written once. `tl.static_range` goes through its numbers while the kernel is compiled, so `MASKED`
@@ -442,7 +443,7 @@ for name in ("flash_attention_128", "flash_attention_128_causal"):
 #
 # What stands around the kernel? A kernel believes what it is given: with wrong addresses or sizes
 # it reads other memory, and says nothing. So `prepare` first looks whether these inputs are what
-# the kernel is for, and says in one sentence what is not. It refuses
+# the kernel is for, and says in one sentence what is not, by the tensor's name. It refuses
 #
 # - anything but dense tensors, and tensors on the CPU where the kernel is compiled, since a GPU
 #   cannot read there,
@@ -513,8 +514,8 @@ for wrong in [(q, k, k), (q.half(), k.half(), k.half()), (k.half().mT, k.half().
 # Each version is such a function: v1 and v2 take tiles of 64 x 64 for every head dimension, which
 # nobody chose for speed, and v3 asks `settings_on`. All of them take the same arguments and give
 # back the same, so one can stand in for another: `out` or, with `return_lse`, also the log-sum-exp,
-# for who merges or trains. Now verify the launcher, and put `even_kernel` in the place of the
-# course's kernel when you have it.
+# for who merges or trains. Now verify the launcher, and put your `even_kernel` in the place of the
+# course's kernel.
 
 
 # %%
