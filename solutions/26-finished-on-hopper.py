@@ -50,10 +50,11 @@ import triton.language as tl
 # are narrow. What lies outside the tensor is read as 0, past the last key as well as past
 # `head_dim`, so the loads need no mask. The scores do: a key of zeros has the score 0, and only
 # -inf counts for nothing. The launcher makes both by `TensorDescriptor(x, shape, strides, tile)`,
-# from the tensor's own strides, and takes k and v whose rows begin at multiples of 16 bytes alone,
-# since the hardware that copies a tile asks for that. The tile must be known there, so the settings
-# are looked up first, in a table of their own that was measured with these loads. lse lies in rows
-# of exactly `seqlen_q`, as `prepare` makes it: no caller in C launches v4.
+# from the tensor's own strides, and takes k and v whose rows begin at multiples of 16 bytes alone:
+# the hardware that copies a tile asks for that, and v4 refuses others by saying so. The tile must
+# be known there, so the settings are looked up first, in a table of their own that was measured
+# with these loads. lse lies in rows of exactly `seqlen_q`, as `prepare` makes it: no caller in C
+# launches v4.
 #
 # Compile the two with the same tile and depth, and look at what each thread has to do.
 
@@ -475,13 +476,17 @@ draw.reading(tl_hopper.flash_attention_kernel_v5, *own)
 # programs = triton.cdiv(tiles, rounds)
 # ```
 #
-# The kernel also gets the rows of each tensor as a matrix. out is in the caller's layout, and
-# `as_bhmd` turns it as the kernel sees it. `num_warps` is 4, for one of the groups.
+# The kernel is given what it takes a tile's number apart by, heads and blocks, then where its loop
+# ends, the tiles, and the rows of each tensor as a matrix. out is in the caller's layout, and
+# `as_bhmd` turns it as the kernel sees it. `num_warps` is 4, for one group: the compiler adds the
+# others.
 #
 # A descriptor that is made in a kernel lies in memory that Triton asks an allocator for. It is set
 # for the current context, so `contextvars.copy_context().run(run)` launches in a copy of it:
 # otherwise the caller's own allocator would be replaced for good. `_scratch` is that allocator: so
-# many bytes, as a tensor of `int8`, on the current GPU.
+# many bytes, as a tensor of `int8`, on the current GPU. It needs neither the alignment nor the
+# stream that Triton names, since PyTorch's memory begins at multiples of 512 bytes and is for the
+# current stream.
 #
 # Which version does a call get? `flash_attention_tl` asks the GPU's **compute capability**, the
 # number that an architecture's name has: 9.0 is sm_90. There v5, the fastest, is taken where it
