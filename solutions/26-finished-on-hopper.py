@@ -49,12 +49,12 @@ import triton.language as tl
 # dimensions first. Places in a descriptor's load are 32 bits wide, so `key_batch` and `key_head`
 # are narrow. What lies outside the tensor is read as 0, past the last key as well as past
 # `head_dim`, so the loads need no mask. The scores do: a key of zeros has the score 0, and only
-# -inf counts for nothing. The launcher makes both by `TensorDescriptor(x, shape, strides, tile)`,
-# from the tensor's own strides, and takes k and v whose rows begin at multiples of 16 bytes alone:
-# the hardware that copies a tile asks for that, and v4 refuses others by saying so. The tile must
-# be known there, so the settings are looked up first, in a table of their own that was measured
-# with these loads. lse lies in rows of exactly `seqlen_q`, as `prepare` makes it: no caller in C
-# launches v4.
+# -inf counts for nothing. The launcher, `launch_described`, makes both by `TensorDescriptor(x,
+# shape, strides, tile)`, from the tensor's own strides, and takes k and v whose rows begin at
+# multiples of 16 bytes alone: the hardware that copies a tile asks for that, and v4 refuses others
+# by saying so. The tile must be known there, so the settings are looked up first, in a table of
+# their own that was measured with these loads. lse lies in rows of exactly `seqlen_q`, as `prepare`
+# makes it: no caller in C launches v4.
 #
 # Compile the two with the same tile and depth, and look at what each thread has to do.
 
@@ -260,10 +260,10 @@ check("one-matrix", tile_kernel)
 # says [settings.py](../kernels/attention/settings.py). That was Triton 3.7.1 on an H200. The pinned
 # Triton compiles such a mask too; nobody has tried its results.
 #
-# And why is there no `finite`, although rows are masked? `finite` is for a row whose maximum is
-# still -inf: it has seen no key so far. BLOCK_M divides both lengths, so `first_row + seqlen_k -
-# seqlen_q`, the last key that the tile's first row sees, is a multiple of BLOCK_M. If it is
-# negative, it is at most -BLOCK_M: the last row then sees keys up to -1, which are none, and the
+# And why is there no `finite` in P and alpha, although rows are masked? `finite` is for a row whose
+# maximum is still -inf: it has seen no key so far. BLOCK_M divides both lengths, so `first_row +
+# seqlen_k - seqlen_q`, the last key that the tile's first row sees, is a multiple of BLOCK_M. If it
+# is negative, it is at most -BLOCK_M: the last row then sees keys up to -1, which are none, and the
 # loop does not run. (`end` is `seqlen_k` where all rows see all keys. The mask's is kept from 0 on;
 # below it the loop would be empty all the same.) Otherwise the first row sees key 0, and so does
 # every row below it. BLOCK_N would not do: with tiles of 32 x 16, 32 queries and 16 keys, 16 rows
@@ -272,10 +272,11 @@ check("one-matrix", tile_kernel)
 # %% [markdown]
 # ## Programs that stay
 #
-# The programs are persistent, as in notebook {persistent-programs}: no more than the GPU holds at a time,
-# and each takes one tile of queries after another. A head has `n_blocks` of these tiles, and all heads
-# together have `n_tiles`. Program p of P takes number p, p + P, p + 2P and so on. Under a causal mask the
-# tiles of a head come longest first, so program 0 would get long ones in each round. In which order would
+# The programs are persistent, as in notebook {persistent-programs}: no more than the GPU holds at a
+# time, and each takes one tile of queries after another. A head has `n_blocks` of these tiles, and
+# all heads together have `n_tiles`. Program p of P, which is `tl.num_programs(0)`, takes number p,
+# p + P, p + 2P and so on, so no two differ by more than one tile. Under a causal mask the tiles of
+# a head come longest first, so program 0 would get long ones in each round. In which order would
 # you give them out, without asking who is free?
 #
 # Turn every other round around: whoever had a long one in one round gets a short one in the next.
