@@ -73,7 +73,7 @@ def borders(
 # leaves the whole tiles of it. The outer maximum matters for `masked`. In the block with
 # `first_row` = 0 the first query "sees" -155 keys, and `masked` would be -128 (in Triton `//`
 # rounds toward 0): the second loop would begin before the first key, where no mask looks. In `end`
-# it only makes 0 of what is negative, and the loop is empty either way. The inner minimum spares
+# it only turns a negative number into 0, and the loop is empty either way. The inner minimum spares
 # iterations where the last tile sticks out over the last query and would count keys past the last
 # one.
 #
@@ -454,7 +454,8 @@ for name in ("flash_attention_128", "flash_attention_128_causal"):
 #   device or dtype, since one GPU reads both and a dot takes operands of one dtype,
 # - another batch or head dimension in k than in q, and heads that the key heads cannot share
 #   evenly: some query would have no key of its own,
-# - a head dimension below 16, which a dot takes at least, or above 256, what registers hold,
+# - a head dimension below 16, the least that a dot takes, or above 256, the most that registers
+#   hold,
 # - more batches or heads than an axis of the grid takes, and more than 2^30 rows, since the kernel
 #   adds two row numbers in 32 bits,
 # - a last stride that is not 1, since the kernel is given none,
@@ -514,8 +515,7 @@ for wrong in [(q, k, k), (q.half(), k.half(), k.half()), (k.half().mT, k.half().
 # Each version is such a function: v1 and v2 take tiles of 64 x 64 for every head dimension, which
 # nobody chose for speed, and v3 asks `settings_on`. All of them take the same arguments and give
 # back the same, so one can stand in for another: `out` or, with `return_lse`, also the log-sum-exp,
-# for who merges or trains. Now verify the launcher, and put your `even_kernel` in the place of the
-# course's kernel.
+# for whoever merges or trains. Now verify it, and put your `even_kernel` in the kernel's place.
 
 
 # %%
