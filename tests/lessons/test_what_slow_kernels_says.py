@@ -201,6 +201,27 @@ def test_the_sanitizers_put_the_messages_in_that_the_lesson_speaks_of(lesson, mo
         assert f"{words} race detected" in library
 
 
+def test_the_reports_of_the_sanitizers_are_what_the_lesson_reads_in_them():
+    script = (ROOT / "tools" / "record" / "sanitized.py").read_text().splitlines()
+    said = {
+        "early, consan": "pending access. Pending access type: async_copy_global_to_shared",
+        "shared, gsan": "Write after write race detected",
+        "turned, iisan": "Tensor descriptor strides must be 16-byte aligned",
+    }
+    for name, words in said.items():
+        first, *others = gpu_report(name).said.splitlines()
+        line = re.match(r"sanitized.py:(\d+): .*block: .*thread: .*Assertion `", first)
+        assert line and words in first
+        assert script[int(line[1]) - 1].strip() in LESSON.text
+        assert "device-side assert triggered" in gpu_report(name).ended
+    assert len(others) == 24 and "… (104 more lines)" in others
+    assert "block: [5,0,0]" in gpu_report("shared, gsan").said
+    assert gpu_report("early").said == "right elements: 1 of 512"
+    assert gpu_report("shared").said == gpu_report("turned").said == "no error"
+    assert gpu_report("added").said == "the same bits: False"
+    assert gpu_report("added, fpsan").said == "the same bits: True"
+
+
 def functions(text):
     return {node.name: ast.dump(node) for node in ast.parse(text).body if hasattr(node, "args")}
 
