@@ -11,10 +11,10 @@
 # | section | about minutes |
 # |---|---|
 # | Read the fastest kernel | 50 |
-# | The small kernel, and the call | 6 |
+# | The small kernel, and the call | 7 |
 # | Against the best, again | 15 |
 # | Beginning and end | 2 |
-# | **Together, an estimate** | 73 |
+# | **Together, an estimate** | 74 |
 
 # %%
 from course import DEVICE, attention_power, draw, recorded, simulate
