@@ -34,9 +34,8 @@ import torch
 #
 # - `@aggregate` bundles values under field names, and its methods get the bundle as `self`. So a
 #   function takes one argument in place of twenty, and none of that is left at run time. (Triton
-#   keeps it under a private name, `_aggregate`, so it may change.) Each field must hold a value
-#   of its type, needed or not: where a kernel has no turns, `turns` holds another ring's
-#   barriers, and nobody uses it.
+#   keeps it under a private name.) Each field must hold a value of its type, needed or not: where a
+#   kernel has no turns, `turns` holds another ring's barriers, and nobody uses it.
 # - There are four bundles. `program` is what the producer and the consumers of a program share:
 #   descriptors, rings, the constants. `own` is what one consumer has in hand for its tile of
 #   queries: its Q, its first query, both rings. `schedule` has the lengths, and says which tile
@@ -56,7 +55,7 @@ import torch
 #   the other's (HEADS_PER_TILE). A row's query is then its number, modulo the queries of the
 #   tile, and the division gives its head.
 #
-# First [the ring](../kernels/attention/gluon/ring.py):
+# Now [the ring](../kernels/attention/gluon/ring.py):
 #
 # ```python
 # @gluon.jit
@@ -94,10 +93,11 @@ import torch
 # </details>
 #
 # `make_ring` is told how many consumers give each tile back (RELEASES), since a phase of `empty`
-# ends after that many arrivals. A tile of Q is one consumer's, so it is 1 there; K and V belong
-# to all, so it is their number. In the small kernel it is 0. Nobody waits for an empty slot
-# there, so no barriers `empty` are made, and the field holds those of `full`. (A barrier that is
-# initialized and never used again would have its memory taken by the next tiles.)
+# ends after that many arrivals. Q's ring has a slot for each consumer, or two, so that the next Q
+# comes early. A tile of it is one consumer's, so RELEASES is 1 there; K and V belong to all, so it
+# is their number. In the small kernel, where nobody waits for an empty slot, it is 0: no barriers
+# `empty` are made, and the field holds those of `full`. (A barrier that is initialized and never
+# used again would have its memory taken by the next tiles.)
 
 # %% [markdown]
 # The consumer's loop, which you have just written, with its turns:
@@ -215,9 +215,9 @@ import torch
 # in the layout of the scores' rows, so it is converted to that of `l`'s. And `row_sums` adds up the
 # 8, and converts the result to the layout of `m`, beside which it stands in the log-sum-exp.
 #
-# `base * scale_log2` is multiplied once per row. What is left for each element is one
-# multiply-add and the power. `alpha` subtracts `base` as P does, since both must be relative to
-# the same number; for a row that has seen nothing it is exp2(-inf) = 0, and multiplies zeros.
+# `base * scale_log2` is multiplied once per row. What is left for each element is one multiply-add
+# and the power. `alpha` subtracts `base` as P does, since both must be relative to the same number;
+# for a row that has seen nothing it is 0, and multiplies zeros.
 
 # %% [markdown]
 # The producer, for one tile of queries:
@@ -244,7 +244,7 @@ import torch
 #
 # Before this loop Q and the first keys are fetched. With turns the keys come first, since a slot
 # for them is empty before one for Q. Without turns they come behind the first consumer's Q: that
-# one begins before the second. Both orders are right, and wait for different things.
+# one begins before the second.
 #
 # `n` is the number of tiles of keys that this tile of queries sees. V is one tile behind, so its
 # last tile, that of the first keys, comes after the loop. Under a causal mask with more queries
@@ -270,11 +270,11 @@ import torch
 #
 # The columns come in sets of `heads_in_l2`, and `number` goes through all tiles of one set before
 # the next. `first` is the first column of its set, `within` the tile's place in it. The last set
-# may be smaller, so `together` is what it really has: with too large a number, tiles would be
-# named that are not there. Within a set the column changes fastest, so a division by `together`
-# gives the block and the remainder the column. Causal tiles are counted from the end, the longest
-# first (notebook {attention-in-gluon}). The column, times HEADS_PER_TILE, is a head counted over
-# all batches; descriptors and pointers ask for batch and head, so it is divided by `nheads`.
+# may be smaller, so `together` is what it really has: otherwise tiles would be named that are not
+# there. Within a set the column changes fastest, so a division by `together` gives the block and
+# the remainder the column. Causal tiles are counted from the end, the longest first (notebook
+# {attention-in-gluon}). The column, times HEADS_PER_TILE, is a head counted over all batches;
+# descriptors and pointers ask for batch and head, so it is divided by `nheads`.
 #
 # **7.** `heads_in_l2` heads take turns tile by tile. Why not all of them, and why not one?
 #
@@ -467,12 +467,13 @@ for name, settings in STEPS.items():
 # ## The small kernel, and the call
 #
 # [The other kernel](../kernels/attention/gluon/small.py) is made of the same parts. A program is
-# one warp group, and its tile is the one of its number, `schedule.tile(gl.program_id(0))`. The
-# loop is yours with one change: who has read a tile is who fills its slot. At the start it asks
-# for Q, for the first KEY_SLOTS tiles of K and the first SLOTS of V. (`slot` is a constant in a
-# loop that is written out, so `if slot < KEY_SLOTS` costs nothing.) Behind the wait for the
-# scores of tile `i`, K's slot is free, and `copy_keys` asks for tile `i + SLOTS`; behind the wait
-# for an output it does so for V. Near the end there is no such tile, and `pred` is false.
+# one warp group, and its tile is the one of its number, `schedule.tile(gl.program_id(0))`. The loop
+# is yours with one change: who has read a tile is who fills its slot. At the start it asks for Q,
+# for the first KEY_SLOTS tiles of K and the first SLOTS of V. (`slot` is a constant in a loop that
+# is written out, so `if slot < KEY_SLOTS` costs nothing.) Behind the wait for the scores of tile
+# `i`, K's slot is free, and `copy_keys` asks for the tile that goes there next, which is as many
+# further on as this ring has slots; behind the wait for an output it does so for V. Near the end
+# there is no such tile, and `pred` is false.
 #
 # K may have fewer slots than V, which leaves shared memory for another program: K[j] has been
 # read long before K[j + 1] is needed, but V[j] is needed as soon as V[j - 1] has been read.
@@ -516,11 +517,11 @@ for name, settings in STEPS.items():
 # and keeps all but the tensor. `_descriptor` then makes the next without its `__init__`, so that
 # nothing is checked again. `_lse` is one element, expanded, which takes no memory: PyTorch makes an
 # empty tensor like another one in half of the time that it needs to make one from a shape. Outputs
-# are contiguous, whatever the strides of `q`. The first launch goes the usual way, in which the JIT
-# compiles or finds the kernel, with 4 warps: that is the warp group of the first consumer, and the
-# other partitions bring their own; what it returns is kept, and a further launch starts that
-# without asking. To make another GPU the current one takes time too, so it is done only where the
-# tensors lie on another.
+# are contiguous, whatever the strides of `q`, since the plan's descriptor of the output says so.
+# The first launch goes the usual way, in which the JIT compiles or finds the kernel, with 4 warps:
+# that is the warp group of the first consumer, and the other partitions bring their own; what it
+# returns is kept, and a further launch starts that without asking. To make another GPU the current
+# one takes time too, so it is done only where the tensors lie on another.
 #
 # **When may a plan be used again?** When nothing of what it was made from has changed, so all of
 # that is in the key: shapes, strides, types, devices, options, and whether all addresses are
@@ -538,11 +539,12 @@ for name, settings in STEPS.items():
 # and another table where one warp group has all queries: then nothing is left for a second
 # consumer. `heads_per_tile` doubles the heads of a tile while they share their keys evenly and all
 # their queries fit into ROWS, up to 8: TMA's swizzle repeats after 8 rows, so each head must have
-# that many. `heads_side_by_side` divides what stays in the L2 cache by the bytes of a head's K and
-# V (two of them, 2 bytes each), and takes at least one head and no more than there are. ROWS is 64
-# because a warp group multiplies no fewer rows, so a tile has 64 for each consumer, and the small
-# kernel's has 64 as well. `registers` are the pairs of question 12. `out_in_q` says where the
-# output leaves through Q's buffer: where a program has one tile.
+# that many. Where the settings do not ask for it, heads come one after the other. Otherwise
+# `heads_side_by_side` divides what stays in the L2 cache by the bytes of a head's K and V (two of
+# them, 2 bytes each), and takes at least one head and no more than there are. ROWS is 64 because a
+# warp group multiplies no fewer rows, so a tile has 64 for each consumer, and the small kernel's
+# has 64 as well. `registers` are the pairs of question 12. `out_in_q` says where the output leaves
+# through Q's buffer: where a program has one tile.
 #
 # `check` refuses what the kernels do not have, with a sentence, because the kernel would not say
 # one. With more slots for K than for V, the small kernel never asks for some tile, and waits for
