@@ -38,8 +38,8 @@ import torch
 #   kernel has no turns, `turns` holds another ring's barriers, and nobody uses it.
 # - There are four bundles. `program` is what the producer and the consumers of a program share:
 #   descriptors, rings, the constants. `own` is what one consumer has in hand for its tile of
-#   queries: its Q, its first query, both rings. `schedule` has the lengths, and says which tile
-#   comes when. A `Ring` is a ring with its barriers.
+#   queries: its Q, its first query, both rings. `schedule` (or, shorter, `sizes`) has the lengths,
+#   and says which tile comes when. A `Ring` is a ring with its barriers.
 # - A size stands in one place. D, BLOCK_N, WIDTH and the queries of a consumer are read off the
 #   blocks of the descriptors, ROWS and COLUMNS off the shape of a tile: a number that is handed
 #   over a second time may be another one. BLOCK_M are the queries of all consumers, so each of
@@ -498,7 +498,8 @@ for name, settings in STEPS.items():
 # `flash_attention_hopper` is for those who want these kernels or none, so it says what they need.
 # (Without a query there is nothing to launch, and the empty result is right.)
 #
-# **What is in a plan?** First the settings: the table's, unless the caller brought some, which
+# **What is in a plan?** The parts of `launch` and of a shape get names, so that the formulas below
+# them can be read. Then come the settings: the table's, unless the caller brought some, which
 # `check` looks at. `together` heads share a tile, which leaves fewer `columns`, and a tile has that
 # many times fewer queries. A persistent launch has a program for each multiprocessor, but no more
 # than tiles; any other has one for each tile. No consumers beside a producer means the small
