@@ -526,9 +526,8 @@ metrics
 #
 # In the first column it is the L2 cache: see the answer above.
 #
-# In the second column memory and L2 are busy, but look at what with: more sectors go to spills than
-# to the matrix. `diagnose` had counted these 18,776,064 too. It expected 174 us, and the kernel
-# took 203. From the third kernel it expected 32 us, and that took 51. On a GPU `diagnose` measures,
+# In the second column memory and L2 are busy, but look at what with: # more sectors go to spills than to the matrix. There are 18,776,064 of them, and `diagnose` had
+# counted just as many. It expected 174 us, and the kernel took 203. From the third kernel it expected 32 us, and that took 51. On a GPU `diagnose` measures,
 # and says so where the estimate explains less than 70 % of the time.
 #
 # The third column is the interesting one. It is seven times as fast as the first, no rule finds a
