@@ -172,5 +172,5 @@ async def guess(url):
     answers = [stranger.fetch("POST", login, form, check=False) for _ in range(6)]
     answers = await asyncio.gather(*answers)
     said = max(answers, key=lambda each: each.status_code).text
-    assert "The right one is let in at once" in said, said[said.find("<body"):][:3000]
+    assert "The right one is let in at once" in said
     return sorted(answer.status_code for answer in answers)
