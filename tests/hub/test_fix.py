@@ -74,7 +74,7 @@ def test_a_seat_whose_lessons_cannot_be_copied_is_named_and_the_others_are_fixed
     assert fixed.renewed[LESSON] == ["seat-01"]
 
 
-@pytest.mark.parametrize("name", ["work/.origins.json", f"work/{LESSON}", "kernels/x/y.py"])
+@pytest.mark.parametrize("name", ["work/.progress.json", f"work/{LESSON}", "kernels/x.py"])
 def test_a_pipe_in_place_of_a_file_is_named_and_nobody_waits_for_it(room, monkeypatch, name):
     monkeypatch.setattr(fix, "COPY_S", 20)
     path = room.home("seat-02") / name
