@@ -264,7 +264,7 @@ def misspelt_kernel(x_ptr):
             lambda: strided_kernel[(1,)](floats(), BLOCK_SIZE=4),
             "element 1,000 of x_ptr, which has 64.",
         ),
-        (lambda: strided_kernel[(1,)](floats()), "strided_kernel gives no 'BLOCK_SIZE'"),
+        (lambda: strided_kernel[(1,)](floats()), "strided_kernel lacks 'BLOCK_SIZE'"),
         (lambda: misspelt_kernel[(1,)](floats()), "the name ofsets is not defined"),
         (lambda: strided_kernel[(1,)](floats().numpy(), BLOCK_SIZE=4), "torch.from_numpy"),
     ],
