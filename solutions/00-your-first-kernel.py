@@ -7,31 +7,29 @@
 # **By the end you can** write a small kernel and launch it on a tensor, say which elements each of
 # its programs touches, and keep it away from all others with a mask.
 #
-# You need Python and some PyTorch: shapes, dtypes, views. Five questions under *Ways through the
-# course* tell you whether that is enough, and if you know CUDA, a table there is for you.
+# You need Python and some PyTorch. *Ways through the course* has five questions to test yourself.
 #
 # <details>
-# <summary>About 70 minutes: how long each section takes</summary>
+# <summary>About 73 minutes: how long each section takes</summary>
 #
 # | section | about minutes |
 # |---|---|
 # | Run a kernel | 20 |
-# | The machine on one page | 6 |
+# | The machine on one page | 10 |
 # | Two modes | 1 |
 # | A block per program | 30 |
 # | Why Triton, and when not | 1 |
 # | Ways through the course | 7 |
 # | The words of this course | 1 |
-# | Beginning and end | 4 |
-# | **Together, an estimate** | 70 |
+# | Beginning and end | 3 |
+# | **Together, an estimate** | 73 |
 #
 # </details>
 
 # %% [markdown]
 # ## Run a kernel
 #
-# Click into the cell below and press Shift+Enter. It loads what this notebook uses, and prints in
-# which *mode* this session runs. Both modes are fine, and a later section explains them.
+# Click into the cell below and press Shift+Enter. It prints in which *mode* you are; both are fine.
 
 # %% tags=["runs-here"]
 from course import DEVICE, MODE, apart, check, draw, gpu_facts, gpu_limits, hint, observed, recorded
@@ -47,9 +45,7 @@ print(MODE)
 #
 # A function written to run on a GPU is a **kernel**, and `@triton.jit` turns a Python function into
 # one. Each of its runs is a **program**, and `tl.program_id(axis=0)` tells a program which one it
-# is: 0, 1, 2 and so on. It needs to know where the data is: a **pointer** is the address of
-# an element in memory, which Python hides from you and a kernel does not. `tl.load` reads what
-# lies at a pointer, and `tl.store` writes there.
+# is: 0, 1, 2 and so on.
 
 
 # %% tags=["runs-here"]
@@ -61,6 +57,10 @@ def double_kernel(x_ptr, out_ptr):
 
 
 # %% [markdown]
+# A program needs to know where the data is: a **pointer** is the address of an element in memory,
+# which Python hides from you and a kernel does not. `tl.load` reads what lies at a pointer, and
+# `tl.store` writes there.
+#
 # Now start it; this is a **launch**. What stands in the square brackets is the **grid**: how many
 # programs to start, as a tuple. (Python lets an object say what square brackets mean, and Triton
 # uses them for the grid.) You pass tensors, and the kernel receives a pointer to the first
@@ -102,7 +102,8 @@ draw.speeds(recorded("swiglu"), curves)
 # | `double_kernel[8](x, out)` | `object of type 'int' has no len()` | the tuple: `(8,)` |
 #
 # </details>
-#
+
+# %% [markdown]
 # Your turn. An exercise is four cells: what to do, a cell to write in, a `check`, and hints. You
 # only add lines between the two comments, then run that cell and the `check` below it. `check`
 # compiles your kernel and runs it in a process of its own, so nothing that you write there can harm
@@ -192,15 +193,22 @@ print(f"{per_byte:.0f} operations in the time of one byte")
 #
 # **Predict:** a grid may have a million programs, and there are about a hundred multiprocessors.
 # What happens to the programs that find no room?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# They wait in line. A program runs on one multiprocessor from its start to its end, and when it has
+# ended, the multiprocessor takes the next one. (A real one holds several programs at a time; the
+# sketch shows one.)
+#
+# </details>
 
 # %%
 draw.queue(20, multiprocessors=4)
 
 # %% [markdown]
-# They wait in line. A program runs on one multiprocessor from its start to its end, and when it
-# has ended, the multiprocessor takes the next one. (A real one holds several programs at a time;
-# the sketch shows one.) So programs run in no order that you can rely on. Never make one program
-# wait for another, which may not have started.
+# So programs run in no order that you can rely on. Never make one program wait for another, which
+# may not have started.
 
 # %% [markdown]
 # ## Two modes
@@ -462,7 +470,8 @@ check("if-becomes-mask", double_below_kernel)
 # If three of them were news to you, read the pages behind the links first.
 #
 # </details>
-#
+
+# %% [markdown]
 # **Do you know CUDA?** Then you can skim the section on the machine.
 #
 # <details>

@@ -17,10 +17,10 @@
 # | section | about minutes |
 # |---|---|
 # | Cut a vector into blocks | 15 |
-# | Write the kernel | 35 |
-# | Is it right? | 7 |
+# | Write the kernel | 40 |
+# | Is it right? | 10 |
 # | Beginning and end | 10 |
-# | **Together, an estimate** | 67 |
+# | **Together, an estimate** | 75 |
 # | Stretch exercises, for those with time left | 20 |
 
 # %% [markdown]
@@ -71,6 +71,14 @@ draw.programs(10, block_size=4)
 # lies past the end. (`BLOCK_SIZE: tl.constexpr` is a number that is fixed when the kernel is
 # compiled, and you give it by name at the launch. The next section says why.) `out` has 12 places
 # and is filled with -1 before. What does it hold afterwards, with `n_elements` = 10?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Four times 0, four times 1, two times 2, and the last two are still -1. Program 2 computes the
+# offsets 10 and 11 like any other, and only the mask keeps it from storing there.
+#
+# </details>
 
 
 # %% tags=["runs-here"]
@@ -88,9 +96,8 @@ who_kernel[(triton.cdiv(10, 4),)](out, 10, BLOCK_SIZE=4)
 print(out.tolist())
 
 # %% [markdown]
-# The last two are still -1. Program 2 computed the offsets 10 and 11 like any other, and only the
-# mask kept it from storing there. If `out` had just ten places, the memory behind them would belong
-# to something else, and without the mask the program would overwrite it.
+# If `out` had just ten places, the memory behind them would belong to something else, and without
+# the mask a program would overwrite it.
 #
 # Those three lines (`pid`, `offsets`, `mask`) open nearly every Triton kernel. Write them once
 # yourself.
@@ -195,6 +202,14 @@ print(f"The maximum difference between torch and triton is {difference}")
 # beside the line and the elements that the program touches.
 #
 # **Predict:** 1,000 elements in blocks of 256. How many of the 256 lanes of program 3 are masked?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Four programs have 1,024 lanes, and there are 1,000 elements. So 24 lanes of the last program are
+# masked: they neither load nor store.
+#
+# </details>
 
 # %% tags=["runs-here"]
 x, y = torch.rand(1000, device=DEVICE), torch.rand(1000, device=DEVICE)
@@ -202,9 +217,7 @@ out = torch.empty_like(x)
 replay(add_kernel, (4,), x, y, out, 1000, program=3, BLOCK_SIZE=256)
 
 # %% [markdown]
-# Four programs have 1,024 lanes, and there are 1,000 elements. So 24 lanes of the last program are
-# masked (hatched): they neither load nor store. Click on an element of `out_ptr` to ask who wrote
-# it.
+# Masked lanes are hatched. Click on an element of `out_ptr` to ask who wrote it.
 #
 # `replay` works on any kernel. When a `check` finds your kernel wrong, its last line is a `replay`
 # call that opens the program that went wrong: copy it into a cell and run it.
@@ -394,6 +407,14 @@ assert result.right
 # nothing, the output is the front of a larger tensor, and the 24 numbers behind it are -1.
 #
 # **Predict:** does `torch.allclose` notice? And how many of the 24 are still -1?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# It does not notice, and none of them is. All 1,000 values are right, so `allclose` is satisfied,
+# and everything behind the output has been overwritten.
+#
+# </details>
 
 
 # %% tags=["runs-here"]
@@ -414,10 +435,9 @@ print("allclose:", torch.allclose(out, x + y))
 print("still -1 behind it:", (memory[1000:] == -1).sum().item(), "of 24")
 
 # %% [markdown]
-# All 1,000 values are right, so `allclose` is satisfied, and everything behind the output has been
-# overwritten. In a real model that memory belongs to some other tensor, perhaps to a weight. This
-# is what makes such bugs so unpleasant: the kernel passes its test, and something else goes wrong
-# an hour later.
+# In a real model the memory behind an output belongs to some other tensor, perhaps to a weight.
+# This is what makes such bugs so unpleasant: the kernel passes its test, and something else goes
+# wrong an hour later.
 #
 # Here is what `verify` says about it.
 

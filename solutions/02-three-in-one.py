@@ -144,6 +144,13 @@ for n in (2**12, 2**16, 2**20, 2**26):
 #
 # Each call also costs the CPU time. **Predict:** does a call of your kernel cost the CPU more than
 # one of `torch.add`, or less? The next cell also shows what the very first call costs.
+#
+# <details>
+# <summary>Answer</summary>
+#
+# More, three to four times as much: Triton's launch is mostly Python, PyTorch's is C++.
+#
+# </details>
 
 # %%
 launch_us = recorded("vector_add").launch_us
@@ -151,10 +158,8 @@ for name in ("add", "torch.add", "first call, empty cache", "first call, kernel 
     print(f"{name:40} {launch_us[name]:10,.0f} us")
 
 # %% [markdown]
-# This was recorded on an H200. A call of our launcher costs the CPU three to four times what
-# `torch.add` does: Triton's launch is mostly Python, PyTorch's is C++. So there a small
-# `add` keeps the GPU busy for about 4 us and the CPU for 29. In a loop of such calls it is the CPU
-# that sets the pace.
+# This was recorded on an H200. There a small `add` keeps the GPU busy for about 4 us and the CPU
+# for 29. In a loop of such calls it is the CPU that sets the pace.
 #
 # The first call ever takes about a second: Triton starts its compiler and compiles
 # the kernel. In a new process it finds the compiled kernel on disk, and the first call is still

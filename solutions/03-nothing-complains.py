@@ -16,11 +16,11 @@
 # | section | about minutes |
 # |---|---|
 # | Where the interpreter misleads you | 40 |
-# | Three things people believe | 10 |
+# | Three things people believe | 15 |
 # | Look inside a running kernel | 2 |
 # | Your own GPU | 1 |
 # | Beginning and end | 10 |
-# | **Together, an estimate** | 63 |
+# | **Together, an estimate** | 68 |
 
 # %% tags=["runs-here"]
 from course import DEVICE, apart, check, draw, gpu_limits, hint, observed
@@ -57,6 +57,14 @@ def who_kernel(out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
 # up. With positive numbers nobody would notice anything wrong.
 #
 # **Predict:** what does it say is the largest of -3, -1 and -2?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# It says 0, where the answer should be -1: the fourth lane read nothing, but it took part in the
+# maximum.
+#
+# </details>
 
 
 # %% tags=["runs-here"]
@@ -74,9 +82,9 @@ largest_kernel[(1,)](x, out, 3)
 print(out.item())
 
 # %% [markdown]
-# The answer should be -1. The fourth lane read nothing, but it took part in the maximum. What such
-# a lane holds is **undefined**: Triton promises nothing about it. The interpreter happens to fill
-# in 0, and Triton 3.9.0 does the same on NVIDIA GPUs, so you may not notice for a long time.
+# What a masked lane holds is **undefined**: Triton promises nothing about it. The interpreter
+# happens to fill in 0, and Triton 3.9.0 does the same on NVIDIA GPUs, so you may not notice for a
+# long time.
 #
 # Say what you want there with `other`. For a maximum it is minus infinity, which never wins.
 
@@ -192,7 +200,9 @@ draw.race()
 # ```
 #
 # In CPU mode the count is right. Put something in the place of these two lines that is right on a
-# GPU as well. The total is a float32, and it is 0 when the launch begins.
+# GPU as well. The total is a float32, and it is 0 when the launch begins. (`tl.where(x > limit, 1.0,
+# 0.0)` chooses lane by lane: 1 where the condition holds, and 0 elsewhere. The sum of these is the
+# count.)
 
 
 # %% tags=["runs-here"]
@@ -299,16 +309,20 @@ apart(read_far_away)
 # ### "A program is a thread"
 #
 # **Predict:** one program, a block of 1,024. How many elements does it write?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# It writes 1,024 elements. A program is run by `num_warps` warps together, 4 unless you say
+# otherwise. That is 4 x 32 = 128 threads, and the compiler deals the 1,024 elements out to them, 8
+# to each, as the picture in notebook {your-first-kernel} showed.
+#
+# </details>
 
 # %% tags=["nbval-check-output", "runs-here"]
 out = torch.full((2048,), -1, dtype=torch.int32, device=DEVICE)
 who_kernel[(1,)](out, 2048, BLOCK_SIZE=1024)
 print((out == 0).sum().item())
-
-# %% [markdown]
-# It writes 1,024 elements. A program is run by `num_warps` warps together, 4 unless you say
-# otherwise. That is 4 x 32 = 128 threads, and the compiler deals the 1,024 elements out to them, 8
-# to each, as the picture in notebook {your-first-kernel} showed.
 
 # %% [markdown]
 # ### "Program 0 runs first"
@@ -346,6 +360,14 @@ print(observed().order)
 #
 # **Predict** the sum with `other=float("-inf")`. And what is it without `other`, if the three empty
 # lanes happen to hold 0?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Five times `exp(0)` is 5, and `exp(-inf)` is 0. Without `other` it is 8: three lanes joined in
+# that have no element.
+#
+# </details>
 
 
 # %% tags=["runs-here"]
@@ -366,9 +388,7 @@ for say_other in (True, False):
     print(f"SAY_OTHER={say_other}:", out.item())
 
 # %% [markdown]
-# Five times `exp(0)` is 5, and `exp(-inf)` is 0. Without `other`, three lanes joined in that have
-# no element. `add_kernel` needs no `other`, because what it computes in such a lane is never
-# stored.
+# `add_kernel` needs no `other`, because what it computes in such a lane is never stored.
 #
 # Did you notice the `if` in that kernel? An `if` on a single number is fine. On a constexpr it is
 # even decided when the kernel is compiled, and the other branch is gone.

@@ -12,10 +12,10 @@
 #
 # | section | about minutes |
 # |---|---|
-# | What the compiler is told | 4 |
+# | What the compiler is told | 6 |
 # | Is a bigger block faster? | 15 |
 # | Beginning and end | 6 |
-# | **Together, an estimate** | 25 |
+# | **Together, an estimate** | 27 |
 # | Stretch exercises, for those with time left | 10 |
 
 # %%
@@ -60,6 +60,15 @@ specialize(add_kernel, x, x, x, 98432, BLOCK_SIZE=1024)
 # pointer, which are four float32.
 #
 # **Predict:** which of these four calls can use the kernel that was compiled for the call above?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Only the first, since 98,448 is a multiple of 16 too. `x[1:]` begins 4 bytes after an aligned
+# address, so its elements cannot be loaded four at a time. Each of the other three calls compiles
+# once, and is quick from then on.
+#
+# </details>
 
 # %% tags=["nbval-check-output"]
 first = specialize(add_kernel, x, x, x, 98432, BLOCK_SIZE=1024)
@@ -69,10 +78,6 @@ print("x[1:]:     ", specialize(add_kernel, x[1:], x, x, 98432, BLOCK_SIZE=1024)
 print("BLOCK_SIZE:", specialize(add_kernel, x, x, x, 98432, BLOCK_SIZE=512) == first)
 
 # %% [markdown]
-# Only the first, since 98,448 is a multiple of 16 too. `x[1:]` begins 4 bytes after an aligned
-# address, so its elements cannot be loaded four at a time. Each of the other three calls compiles
-# once, and is quick from then on.
-#
 # One more case may surprise you: what happens to `n_elements` when it is 1?
 
 # %% tags=["nbval-check-output"]
@@ -122,15 +127,22 @@ check("very-long-vector", answer)
 # **Predict:** 67 million elements, 4 warps per program, and a block size of 64, 1,024 or 32,768.
 # For each, work out how many elements of `x` there are per thread. A register holds 4 bytes, and a
 # thread has 255 of them at most: which of the three blocks does not fit?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# With 128 threads there are half an element, 8 and 256 elements of `x` for each, and the last do
+# not fit.
+#
+# </details>
 
 # %%
 blocks = recorded("vector_add_blocks")
 draw.speeds(blocks, series=["num_warps=1", "num_warps=4", "num_warps=16"])
 
 # %% [markdown]
-# With 128 threads there are half an element, 8 and 256 elements of `x` for each, and the last do
-# not fit. Small blocks are slow: a program with little to do spends most of its time starting and
-# stopping. In the middle there is a wide range where all are equally good.
+# Small blocks are slow: a program with little to do spends most of its time starting and stopping.
+# In the middle there is a wide range where all are equally good.
 #
 # Then the curves fall, and some of them fall twice. Two things can be the reason.
 #

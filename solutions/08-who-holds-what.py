@@ -236,15 +236,22 @@ def with_warps(num_warps):
 
 for num_warps in (4, 8, 16):
     each = with_warps(num_warps).layouts["x"]
-    print(f"{num_warps:3} warps: {each.elements_per_thread:2} elements per thread,", each.attribute)
+    print(f"{num_warps} warps: {each.elements_per_thread} elements per thread")
+    print("   ", each.attribute)
 
 # %%
 draw.slide(lambda num_warps: draw.layout(with_warps(num_warps), "x"), num_warps=[4, 8])
 
 # %% [markdown]
 # So what are several warps good for? While one warp waits for memory, the multiprocessor goes on
-# with another that is ready. Switching between them costs nothing. With more warps there is more
-# often one that is ready. That is how a GPU hides the time that memory takes.
+# with another that is ready. Switching between them costs nothing.
+
+# %%
+draw.slide(lambda warps: draw.turns(warps), warps=[1, 4, 8])
+
+# %% [markdown]
+# With more warps there is more often one that is ready. That is how a GPU hides the time that memory
+# takes.
 #
 # The threads of one warp execute each instruction together. If an `if` sends some of them another
 # way, the warp goes through both ways, one after the other, which is called **divergence**. In

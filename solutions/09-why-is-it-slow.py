@@ -103,12 +103,12 @@ for block_size in (1024, 4096, 16384, 32768):
 # and that is **c**. (A division by which neighboring lanes get the same element, such as a row's
 # factor, is fine.)
 #
-# (Before them all, compare the measured time with the bytes over the copy roof, as in notebook
-# {three-in-one}. If the two agree, only moving fewer bytes helps.)
+# Narrow loads cost less than their count says: three of four find their sectors in a cache. So before
+# all this, compare the measured time with the bytes over the copy roof. If the two agree, only
+# moving fewer bytes helps.
 #
-# The four kernels that follow give the right result, and each has one of these four problems. In
-# each exercise you name the problem by its letter, and write the kernel without it. Nothing is
-# timed: the compiler's output and the counts tell, also without a GPU.
+# Each of the four kernels that follow has one of these problems. Name its letter, and write the
+# kernel without it. Nothing is timed: the counts tell, also without a GPU.
 #
 # The first multiplies each row of a matrix by a factor of its own. It numbers the elements of the
 # matrix and gives each program 1,024 of them. The cell shows you how to ask both tools. (On the

@@ -96,7 +96,8 @@ s.follow("x = tl.load", "llir", "sass", most=8)
 # for 4 cycles. When you ask what a warp waits for, this is where to look.
 #
 # </details>
-#
+
+# %% [markdown]
 # **Predict:** here are three lines of PTX. Which register holds the mask of the load?
 #
 # ```

@@ -51,6 +51,7 @@ _MODULES = {
     "speeds": "course.draw.speed_plot",
     "tiles": "course.draw.tile_sketches",
     "timeline": "course.draw.warp_timeline",
+    "turns": "course.draw.warp_turns",
     "walk": "course.draw.attention_sketches",
 }
 

@@ -14,7 +14,7 @@ from course.errors import CourseError
 from course.files import advice
 from course.isolate.border import InChild
 from course.isolate.function_source import Definition
-from course.triton_internals.errors import NO_REASON, CompileError, first_words
+from course.triton_internals.errors import NO_REASON, NO_VALUE, CompileError, first_words
 
 from .arguments import Request
 from .gluon_refusals import plainer
@@ -223,10 +223,7 @@ _MEANINGS = (
     (r"Result has an invalid layout: (#ttg\.blocked<.*>)", _OTHER_WARPS),
     (r"'ttng\.\w+' op barrier allocation must be a descriptor of .*", _WHOLE_RING),
     (r"'[\w.]+' op found conflicting encodings for value", _TWO_LAYOUTS),
-    (
-        r"failed to legalize operation 'tt\.return'.*",
-        "a kernel returns no value: write it to memory, by tl.store",
-    ),
+    (r"failed to legalize operation 'tt\.return'.*", NO_VALUE),
     (
         r"'tt\.\w+' op operand #\d must be 1-bit signless integer or .*",
         "a mask holds conditions, as offsets < n, and no numbers: an offset is added to a pointer",

@@ -141,6 +141,12 @@ class Storages:
         place = "memory that is none of the kernel's arguments"
         number = self._arguments.at(access.addresses)
         argument = None if number is None else self._arguments.all[number]
+        if argument is not None and len(argument.shape) == 1:
+            elements = argument.numbers(access.addresses)
+            if (elements >= 0).any():  # so it is this tensor that is meant
+                stray = int(access.addresses[~inside][0]) - argument.address
+                place += f": element {stray // argument.itemsize:,} of {argument.name}, "
+                place += f"which has {argument.elements:,}"
         found = outside(access, place, running_line(), self._launch, argument=argument)
         raise OutsideError(found)
 

@@ -9,7 +9,7 @@ import torch
 
 from course.triton_internals.interpreter import Access, Launch
 
-from .address_map import Argument
+from .address_map import Argument, Arguments
 from .own_line import OwnLine
 from .records import program_text
 
@@ -39,8 +39,24 @@ def why_outside(access: Access, argument: Argument | None, launch: Launch) -> st
             )
     verb = "load" if access.kind == "load" else "store"
     if access.pointers.size > 1 and not access.masked:
-        return f" This tl.{verb} has no mask: give it mask=offsets < n."
+        text = f" This tl.{verb} has no mask: give it mask=offsets < n."
+        return text + _begins_far_on(access, argument)
     return _all_rows(access, argument) + _sizes_given(launch, argument)
+
+
+def _begins_far_on(access: Access, argument: Argument | None) -> str:
+    """A block of neighbors begins farther on than blocks that follow one another do."""
+    pid, *others = access.program
+    if argument is None or any(others) or access.pointers.ndim != 1:
+        return ""
+    offsets = (access.pointers.astype(np.int64) - argument.address) // argument.itemsize
+    first, lanes = int(offsets[0]), offsets.size
+    if (np.diff(offsets) != 1).any() or first <= pid * lanes:
+        return ""
+    return (
+        f" Its block of {lanes} begins at element {first:,}: with pid * BLOCK_SIZE it would begin "
+        f"at {pid * lanes:,}."
+    )
 
 
 def _all_rows(access: Access, argument: Argument | None) -> str:
@@ -49,11 +65,14 @@ def _all_rows(access: Access, argument: Argument | None) -> str:
         return ""
     outside = (argument.numbers(access.pointers) < 0) & access.active
     for axis, lines in enumerate(("rows", "columns")):
-        is_same = (access.active == access.active.take([0], axis=axis)).all()
+        is_same, is_same_along = (
+            (access.active == access.active.take([0], axis=each)).all() for each in (axis, 1 - axis)
+        )
         wholly = outside.any(axis=1 - axis) == (outside | ~access.active).all(axis=1 - axis)
-        if is_same and wholly.all() and not outside.all():
+        if is_same and not outside.all() and (wholly.all() or not is_same_along):
             return (
-                f" Some {lines} of this tile are outside, and its mask is the same in all of them."
+                f" Some {lines} of this tile are outside, and its mask is the same in all of them: "
+                "it must be (rows[:, None] < n_rows) & (cols[None, :] < n_cols)."
             )
     return ""
 
@@ -91,6 +110,33 @@ def why_unwritten(followed: Followed, out: torch.Tensor, index: tuple[int, ...])
         or _in_bytes(writes, start, out.element_size())
         or _by_the_grid(launch, writes)
     )
+
+
+def why_wrong(followed: Followed) -> Cause:
+    """Why values are wrong: all programs load the same part of a tensor at one line."""
+    loads: dict[str, list[Access]] = {}
+    for each, line in zip(followed.accesses, followed.lines, strict=True):
+        if each.kind == "load" and each.addresses.size:
+            loads.setdefault(str(line), []).append(each)
+    arguments = Arguments(followed.launch)
+    for text, accesses in loads.items():
+        addresses = accesses[0].addresses
+        number = arguments.at(addresses)
+        programs = {each.program for each in accesses}
+        if number is None or len(programs) < math.prod(followed.launch.grid) or len(programs) < 2:
+            continue
+        argument = arguments.all[number]
+        is_same = all(np.array_equal(each.addresses, addresses) for each in accesses)
+        if is_same and np.unique(addresses).size < argument.elements:
+            where = argument.place(int(argument.numbers(addresses[:1])[0]))
+            what = f"{where} alone" if addresses.size == 1 else "the same elements"
+            own = "i" if addresses.size == 1 else "pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)"
+            line = next(each for each in followed.lines if str(each) == text)
+            return (
+                f"All programs load {what}: each must load its own, as {argument.name} + {own}.",
+                line,
+            )
+    return "", None
 
 
 Writes = list[tuple[Access, OwnLine | None]]
@@ -134,10 +180,19 @@ def _by_the_grid(launch: Launch, writes: Writes) -> Cause:
             both = program_text(first.program, other.program)
             own = "each must begin at its own, as pid * BLOCK_SIZE"
             return f"Programs {both} store to the same elements: {own}.", line
+    shape = first.pointers.shape
+    if len(grid) > 1 and len(shape) == 2 and min(shape) == 1 < max(shape):
+        sizes = f"{shape[0]} x {shape[1]}"
+        pairs = "a tile has rows[:, None] and cols[None, :] in its offsets"
+        return f"Each program stores to {sizes} elements: {pairs}.", line
     if len(grid) > 1:
         along = " and ".join(f"{size:,} along axis {axis}" for axis, size in enumerate(grid))
         counts = "look at what the kernel counts along each"
         return f"No program stores there: the grid {grid} starts {along}; {counts}.", line
+    for each, line in writes:
+        argument = Arguments(launch).at(each.pointers[:1].ravel())
+        if argument is not None and (text := _begins_far_on(each, Arguments(launch).all[argument])):
+            return text.strip(), line
     count = math.prod(launch.grid)
     started = f"a grid of {grid} starts {count:,} program{'s' * (count != 1)}"
     return f"No program stores there: {started}, and triton.cdiv(n, BLOCK_SIZE) are needed.", None

@@ -14,6 +14,8 @@ from triton.compiler.errors import CompilationError, CompileTimeAssertionFailure
 from .kernel_place import Place
 from .meanings import meaning
 
+NO_VALUE = "a kernel returns no value: write it to memory, by tl.store"
+
 
 class FunctionText(Protocol):
     """The source of a function."""

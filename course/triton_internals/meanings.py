@@ -59,6 +59,10 @@ def _is_condition(held: Any) -> bool:
     return _is_value(held) and held.type.scalar.is_bool()
 
 
+def _is_several(held: Any) -> bool:
+    return isinstance(held, (tuple, list, tl.tuple))
+
+
 def _shape(held: Any) -> list[int]:
     """A block's shape; empty for any other value."""
     is_block = _is_value(held) and held.type.is_block()
@@ -95,6 +99,35 @@ def _sliced(place: Place) -> str:
     return (
         _subscript(place) if any(each.lower or each.upper or each.step for each in slices) else ""
     )
+
+
+def _as_range(place: Place) -> str:
+    """A slice of a pointer, as offsets."""
+    index = getattr(place.node, "slice", None)
+    if not isinstance(index, ast.Slice):
+        return ""
+    start = ast.unparse(index.lower) if index.lower else "0"
+    match index.upper:
+        case ast.BinOp(left=left, op=ast.Add(), right=size) if ast.unparse(left) == start:
+            length = ast.unparse(size)
+        case _:
+            length = ast.unparse(index.upper) if index.upper and start == "0" else "BLOCK_SIZE"
+    block = f"tl.arange(0, {length})"
+    return block if start == "0" else f"{start} + {block}"
+
+
+def _listed(place: Place) -> str:
+    """A list or a tuple that is added to a pointer."""
+    written = isinstance((*place.operands, None, None)[1], (ast.List, ast.Tuple))
+    is_listed = _is_pointer(place.held(0)) and (written or _is_several(place.held(1)))
+    return place.operand(1) if is_listed else ""
+
+
+def _second_pointer(place: Place) -> str:
+    """The second operand of a call, where it is a pointer, or is computed with one."""
+    second = place.operands[1] if len(place.operands) > 1 else ast.Pass()
+    names = (each.id for each in ast.walk(second) if isinstance(each, ast.Name))
+    return place.operand(1) if any(_is_pointer(place.names.get(name)) for name in names) else ""
 
 
 def _foreign(place: Place) -> str:
@@ -174,6 +207,7 @@ def _turned(place: Place) -> str:
 
 FACTS: dict[str, Callable[[Place], object]] = {
     "a": lambda place: place.operand(0),
+    "as_range": _as_range,
     "b": lambda place: place.operand(1),
     "c": lambda place: place.operand(2) or "…",
     "b_shape": lambda place: _shape(place.held(1)),
@@ -189,6 +223,7 @@ FACTS: dict[str, Callable[[Place], object]] = {
     "in_triton": _in_triton,
     "indexed_pointer": lambda place: place.operand(0) if _is_pointer(place.held(0)) else "",
     "length": _length,
+    "listed": _listed,
     "literal": lambda place: text if (text := place.operand(1)).isdigit() else "",
     "mask": _mask,
     "met": lambda place: " and ".join(f"{name} is {shape}" for name, shape in _meeting(place)),
@@ -200,7 +235,8 @@ FACTS: dict[str, Callable[[Place], object]] = {
     "pointed": lambda place: place.first(_is_pointer),
     "power": lambda place: triton.next_power_of_2(_length(place) or 0),
     "range_size": _range_size,
-    "several": lambda place: place.first(lambda held: isinstance(held, (tuple, list, tl.tuple))),
+    "second_pointer": _second_pointer,
+    "several": lambda place: place.first(_is_several),
     "sliced": _sliced,
     "subscript": _subscript,
     "turned": _turned,

@@ -15,7 +15,7 @@ from course import DEVICE, MODE
 from course.errors import CourseError
 from course.tracing.address_map import Argument
 from course.tracing.bounds import FoundError, Problem, Region, refuse_promise
-from course.tracing.likely_causes import why_unwritten
+from course.tracing.likely_causes import why_unwritten, why_wrong
 from course.tracing.own_line import OwnLine, raising_line, running_line
 from course.tracing.races import AccessLog, Activity
 from course.triton_internals.errors import (
@@ -131,6 +131,8 @@ class Trial:
                 "\nMasked lanes that are loaded without `other` are undefined, and hold infinities "
                 "here: this element is computed from them."
             )
+        elif log.followed and (cause := why_wrong(log.followed))[0]:
+            text, line = f"{text}\n{cause[0]}", cause[1]
         elif self.tolerance is None and (told := advice(out, expected.exact)):
             text += f"\n{told}"
             line = self._rounding_line(case)

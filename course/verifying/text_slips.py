@@ -28,6 +28,7 @@ TWO_BLOCKS = (
     "{reduction} reduces one block, along the axis that comes second: for two blocks, lane by "
     "lane, take {of_two}."
 )
+CONDITION_FIRST = "tl.where takes the condition first: write {call}."
 STORED_TWICE = (
     "{atomic} has stored already, and gives back what was there before, which tl.store puts back: "
     "leave out tl.store."
@@ -55,7 +56,7 @@ def advice_on(definitions: tuple[Definition, ...]) -> Iterator[Advice]:
         lines = definition.text.split("\n")
         for node, kind, sentence in (
             *_chained(function), *_lost_promises(function), *_reductions_of_two(function),
-            *_stored_twice(function),
+            *_stored_twice(function), *_condition_last(function),
         ):  # fmt: skip
             number, text = definition.line + node.lineno - 1, lines[node.lineno - 1].strip()
             yield Advice(kind, (f"Line {number} of {definition.place}:  {text}", sentence))
@@ -120,3 +121,14 @@ def _stored_twice(function: ast.FunctionDef) -> Iterator[Slip]:
             for value in (each for each in node.args[1:] if isinstance(each, ast.Call)):
                 if (called := ast.unparse(value.func)).startswith("tl.atomic_"):
                     yield node, "stored twice", STORED_TWICE.format(atomic=called)
+
+
+def _condition_last(function: ast.FunctionDef) -> Iterator[Slip]:
+    """Choices such as `tl.where(1.0, 0.0, x > limit)`."""
+    for node in ast.walk(function):
+        match node:
+            case ast.Call(args=[this, that, ast.Compare() as last]) if ast.unparse(
+                node.func
+            ) == "tl.where" and not isinstance(this, ast.Compare):
+                turned = ast.unparse(ast.Call(node.func, [last, this, that], []))
+                yield node, "condition last", CONDITION_FIRST.format(call=turned)

@@ -110,6 +110,8 @@ PICTURES = {
         "vector_add at elements 67,108,864, recorded on NVIDIA H200. add takes",
     ),
     "queue": (lambda: draw.queue(20, 4), "20 programs on 4 multiprocessors"),
+    "turns": (lambda: draw.turns(4), "Some warp computes in 67% of the time."),
+    "turns without a gap": (lambda: draw.turns(8), "Some warp computes in 100% of the time."),
     "one queue": (lambda: draw.queue(1, 1), "1 programs on 1 multiprocessors"),
     "a running maximum": (
         lambda: draw.online([1, 2.5, -3, 4], 2),
@@ -425,6 +427,7 @@ def test_the_hierarchy_deals_a_block_out_as_the_compiler_does(block_size, num_wa
         (lambda: draw.programs(10, 0), "block_size is 0, and must be a whole number of 1 or more"),
         (lambda: draw.programs(65, 4), "n_elements is 65"),
         (lambda: draw.queue(0), "n_programs is 0, and must be a whole number of 1 to 64"),
+        (lambda: draw.turns(9), "warps is 9, and must be a whole number of 1 to 8"),
         (lambda: draw.queue(4, 9), "multiprocessors is 9, and must be a whole number of 1 to 8"),
         (lambda: draw.tiles(17, 2, 2, 2), "n_rows is 17, and must be a whole number of 1 to 16"),
         (lambda: draw.tiles(2, 2, 0, 2), "block_m is 0"),

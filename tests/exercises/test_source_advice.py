@@ -22,6 +22,7 @@ def advice(body):
         ("tl.max_contiguous(x_ptr, 4)", "A promise of the parameter x_ptr is lost"),
         ("high = tl.max(row, tl.max(x, axis=0))", "for two blocks, lane by lane, take tl.maximum."),
         ("least = tl.min(m, row)", "for two blocks, lane by lane, take tl.minimum."),
+        ("high = tl.where(1.0, 0.0, row > m)", "first: write tl.where(row > m, 1.0, 0.0)."),
         ("tl.multiple_of(row * stride, 4)", "What tl.multiple_of returns is thrown away"),
     ],
 )  # fmt: skip
@@ -43,6 +44,7 @@ def test_a_slip_is_named_with_its_line(line, says):
         "largest = tl.max(row, n)",  # n may be a constant
         "largest = tl.maximum(row, m)",
         "largest = max(row, m)",
+        "high = tl.where(row > m, 1.0, row > n)",
     ],
 )
 def test_what_works_is_not_named(line):

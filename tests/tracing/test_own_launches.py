@@ -1,5 +1,6 @@
 """A launch of a cell's own in CPU mode runs as the tools run it, and fails in their words."""
 
+import re
 import statistics
 import sys
 import time
@@ -230,3 +231,45 @@ def test_a_launch_takes_no_longer_than_tritons_own():
     pairs = [(launch(interpreter.InterpretedFunction.run), launch(own_run)) for _ in range(9)]
     mended, stock = map(statistics.median, zip(*pairs, strict=True))
     assert mended < 1.5 * stock
+
+
+@triton.jit
+def returns_kernel(x_ptr):
+    x = tl.load(x_ptr + tl.arange(0, 4))
+    return 2 * x
+
+
+def test_a_kernel_that_returns_a_value_is_refused_with_the_line():
+    with pytest.raises(OwnLaunchError) as raised:
+        returns_kernel[(1,)](floats())
+    assert "tl.store\n" in str(raised.value)
+    assert re.search(r"Line \d+ of test_own_launches.py:  return 2 \* x", str(raised.value))
+
+
+@triton.jit
+def strided_kernel(x_ptr, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.arange(0, BLOCK_SIZE)
+    tl.load(x_ptr + 1000 * offsets, mask=offsets < 3)
+
+
+@triton.jit
+def misspelt_kernel(x_ptr):
+    tl.store(x_ptr + ofsets, 1.0)  # noqa: F821  that is the slip
+
+
+@pytest.mark.parametrize(
+    ("launch", "says"),
+    [
+        (
+            lambda: strided_kernel[(1,)](floats(), BLOCK_SIZE=4),
+            "element 1,000 of x_ptr, which has 64.",
+        ),
+        (lambda: strided_kernel[(1,)](floats()), "strided_kernel lacks 'BLOCK_SIZE'"),
+        (lambda: misspelt_kernel[(1,)](floats()), "the name ofsets is not defined"),
+        (lambda: strided_kernel[(1,)](floats().numpy(), BLOCK_SIZE=4), "torch.from_numpy"),
+    ],
+)
+def test_what_is_told_of_a_slip_says_what_to_write(launch, says):
+    with pytest.raises(OwnLaunchError) as raised:
+        launch()
+    assert says in str(raised.value)
