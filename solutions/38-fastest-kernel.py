@@ -489,7 +489,7 @@ for name, settings in STEPS.items():
 # shapes, strides and options, and keeps it. A further call with the same ones looks the plan up,
 # allocates its outputs, and launches.
 #
-# **Who is served?** `available` asks what the GPU and the language must be: compute capability
+# *Who is served?* `available` asks what the GPU and the language must be: compute capability
 # 9.0, since `wgmma` runs there alone, Triton 3.9, the first whose Gluon has all the names used
 # here, and no interpreter, which does not run Gluon. `servable` asks the tensors: a head
 # dimension that has settings, at least one query, rows that a descriptor takes (`describable`,
@@ -498,7 +498,7 @@ for name, settings in STEPS.items():
 # `flash_attention_hopper` is for those who want these kernels or none, so it says what they need.
 # (Without a query there is nothing to launch, and the empty result is right.)
 #
-# **What is in a plan?** The parts of `launch` and of a shape get names, so that the formulas below
+# *What is in a plan?* The parts of `launch` and of a shape get names, so that the formulas below
 # them can be read. Then come the settings: the table's, unless the caller brought some, which
 # `check` looks at. `together` heads share a tile, which leaves fewer `columns`, and a tile has that
 # many times fewer queries. A persistent launch has a program for each multiprocessor, but no more
@@ -512,7 +512,7 @@ for name, settings in STEPS.items():
 # as one tuple, to be put behind them. `scale` takes log2(e) along, because the kernels compute
 # powers of two.
 #
-# **What does a further call cost?** A descriptor is an object with a shape, strides, a block and a
+# *What does a further call cost?* A descriptor is an object with a shape, strides, a block and a
 # layout, all of which are checked when it is made. `_fields` makes one for the plan, with the
 # layout in shared memory that Gluon proposes for such a block, which is one that tensor cores read,
 # and keeps all but the tensor. `_descriptor` then makes the next without its `__init__`, so that
@@ -524,7 +524,7 @@ for name, settings in STEPS.items():
 # returns is kept, and a further launch starts that without asking. To make another GPU the current
 # one takes time too, so it is done only where the tensors lie on another.
 #
-# **When may a plan be used again?** When nothing of what it was made from has changed, so all of
+# *When may a plan be used again?* When nothing of what it was made from has changed, so all of
 # that is in the key: shapes, strides, types, devices, options, and whether all addresses are
 # multiples of 16, which only the tensors at hand can say. (`not causal` makes 1 and True the same.)
 # A view whose sign is not in memory is copied by `prepare` in every call, and a plan would read the
@@ -535,7 +535,7 @@ for name, settings in STEPS.items():
 # scale makes no sense, these kernels are not taken, and the function that comes next has the
 # sentence that says so.
 #
-# **Which settings?** [settings.py](../kernels/attention/gluon/settings.py) has tables of what was
+# *Which settings?* [settings.py](../kernels/attention/gluon/settings.py) has tables of what was
 # fastest when it was measured. `hopper_settings` takes the first row that reaches to these keys,
 # and another table where one warp group has all queries: then nothing is left for a second
 # consumer. `heads_per_tile` doubles the heads of a tile while they share their keys evenly and all
