@@ -105,10 +105,6 @@ PICTURES = {
         lambda: draw.ladder(recorded("matmul"), {"matmul_v1": 32, "matmul_v3": 85.3}, x=4096),
         "matmul_v1: 32 operations per byte, so at most",
     ),
-    "time and roof": (
-        lambda: draw.roof(recorded("vector_add"), ["add", "torch.add"], x=2**26),
-        "vector_add at elements 67,108,864, recorded on NVIDIA H200. add takes",
-    ),
     "queue": (lambda: draw.queue(20, 4), "20 programs on 4 multiprocessors"),
     "one queue": (lambda: draw.queue(1, 1), "1 programs on 1 multiprocessors"),
     "a running maximum": (
@@ -412,9 +408,6 @@ def test_the_hierarchy_deals_a_block_out_as_the_compiler_does(block_size, num_wa
         (lambda: draw.ladder(recorded("matmul"), {"add": 1}), "matmul has no 'add' at"),
         (lambda: draw.ladder(recorded("matmul"), {}), "needs versions to show"),
         (lambda: draw.ladder(recorded("matmul"), {"torch": 0}), "torch computes 0 operations"),
-        (lambda: draw.roof(recorded("matmul")), "matmul was timed by its operations"),
-        (lambda: draw.roof(recorded("vector_add"), ["nope"]), "There is no series 'nope'"),
-        (lambda: draw.roof(recorded("vector_add"), ["add"], 3), "not measured at 3 for all"),
         (lambda: draw.order(17, 2), "tiles_m is 17, and must be a whole number of 1 to 16"),
         (lambda: draw.order(2, 2.5), "tiles_n is 2.5"),
         (lambda: draw.order(2, "2"), "tiles_n is '2'"),
