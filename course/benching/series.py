@@ -77,13 +77,15 @@ def backward_of(forward: Function, inputs: int) -> Function:
 
     inputs: how many tensors `forward` takes, of those that follow d_out in a call.
     """
+    from torch._functorch import config  # which torch alone has not loaded
+
     kept: list[torch.Tensor] = []
 
     def backward(d_out: torch.Tensor, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         if not kept:
             leaves = [each.detach().requires_grad_() for each in tensors[:inputs]]
             # Otherwise a compiled backward pass may overwrite what the next call needs.
-            with torch._functorch.config.patch(donated_buffer=False):
+            with config.patch(donated_buffer=False):
                 kept.extend([forward(*leaves), *leaves])
         out, *leaves = kept
         return torch.autograd.grad(out, leaves, d_out, retain_graph=True)

@@ -118,8 +118,9 @@ def attention(
     if (scores.width, scores.height) != (n_keys, n_queries):
         _draw_padding(axes, scores)
         legend["past the end"] = _swatch("white", hatch="////")
-    style = {"loc": "outside lower center", "ncols": 4, "fontsize": 9, "frameon": False}
-    axes.figure.legend([*legend.values()], [*legend], **style)
+    handles, names = [*legend.values()], [*legend]
+    style = {"ncols": 4, "fontsize": 9, "frameon": False}
+    axes.figure.legend(handles, names, loc="outside lower center", **style)
     axes.set_aspect("equal")
     axes.axis("off")
     return Picture.of_axes(axes, _alt(scores, program))

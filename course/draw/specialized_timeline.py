@@ -59,7 +59,8 @@ def specialized(consumers: int = 2, tiles: int = 5) -> Picture:
     lanes.axes.plot([0, end], [line, line], color=GRAY, lw=0.8)
     for time, words, down in _handed_over(bars):
         ends = [(time, 1.0), (time, 1.02 - len(rows) + 0.9)]
-        arrow(lanes.axes, *(ends if down else ends[::-1]), DARK, 1.0, "-|>", shrinkA=0, shrinkB=0)
+        tail, tip = ends if down else ends[::-1]
+        arrow(lanes.axes, tail, tip, DARK, 1.0, "-|>", shrinkA=0, shrinkB=0)
         label(lanes.axes, time, 1.16, words, fontsize=8.5)
     names = {"load k or v of a tile": "load", "dot (the number is the tile's)": "dot",
              "softmax": "softmax"}  # fmt: skip
