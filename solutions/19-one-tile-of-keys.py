@@ -114,8 +114,9 @@ for name, moved in (("in steps", 6 * score_bytes + other_bytes), ("without score
 #
 # Where do we begin? With what fits into one program: one tile of queries, `[BLOCK_M, D]`, and one
 # tile of keys and values, `[BLOCK_N, D]`. Then `tl.dot(q, tl.trans(k))`, where `tl.trans` exchanges
-# the two axes, gives all their scores at once, `[BLOCK_M, BLOCK_N]`. Softmax goes along `axis=1`,
-# so its maximum and its sum are one number per query, and a second `tl.dot` weighs the values.
+# the two axes, gives all their dot products at once, `[BLOCK_M, BLOCK_N]`, and times the scale they
+# are the scores, which then do not grow with D. Softmax goes along `axis=1`, so its maximum and its
+# sum are one number per query, and a second `tl.dot` weighs the values.
 #
 # There is one trap. The number of keys need not fill the tile, so keys past the last one are masked
 # and loaded as 0. In notebook {matrix-product} zeros were harmless: they add nothing to a product.

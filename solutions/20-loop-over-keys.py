@@ -44,9 +44,14 @@ draw.attention(64, 128, block_m=16, block_n=16, program=2)
 
 # %% [markdown]
 # But softmax needs the maximum of the whole row before it can begin. You solved this in notebook
-# {two-running-numbers}: keep the maximum `m` so far and the `total` of exp(score - m), and correct the total when a
-# larger maximum comes. Attention adds a third thing to carry along, the accumulator `acc`: the
-# sum of exp(score - m) * v over the keys so far, D numbers per query.
+# {two-running-numbers}: keep the maximum `m` so far and the `total` of exp(score - m), and correct
+# the total when a larger maximum comes. The new maximum is the larger of the old one and the tile's
+# own. Attention adds a third thing to carry along, the accumulator `acc`: each key's v times its
+# exp(score - m), added up over the keys so far, D numbers per query.
+#
+# All three begin as if no key had been seen. -inf is below every score, so the first tile's maximum
+# replaces it, and the sums begin at 0. Each adds up many terms, so they are float32, as a dot's
+# accumulator is.
 #
 # What must happen to `acc` when the maximum changes? Write the sum out. Over the keys n that we
 # have seen,

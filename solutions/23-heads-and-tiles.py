@@ -373,6 +373,13 @@ for tile in [(128, 64, 8, 2), (128, 64, 8, 3), (128, 128, 8, 2)]:
 # [kernels/attention/settings.py](../kernels/attention/settings.py) has an entry for each amount of
 # shared memory and each head dimension. Those for 227 KB won on an H200, with Triton 3.7.1. Those
 # for smaller GPUs fit and spill nothing, but were not timed.
+#
+# `settings_on` looks them up. It asks the GPU how much shared memory a program may have, and takes
+# the largest amount in the table that fits, since larger tiles read k and v less often. There,
+# `up_to` takes the first row that is not below the head dimension: heads of 80 take the row of 128,
+# the power of two that their tiles are padded to. A GPU with less than the smallest amount is
+# refused, since its launch could only fail. The interpreter has no shared memory, and gets the
+# smallest tiles, of which even a short example has several.
 
 # %% [markdown]
 # ## Warps with different jobs

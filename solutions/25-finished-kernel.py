@@ -1,13 +1,12 @@
 # %% [markdown]
 # # 25 · The finished kernel
 #
-# Your kernel of notebook {causal-mask} is right. But it takes one layout and no batch, and it masks
-# with care where no mask is needed. The kernel that the course ships takes what a model brings. Two
-# edits lead from one to the other. You make both, see in the compiled code what they buy, and then
-# read the whole file in one go.
+# Your kernel of notebook {causal-mask} is right. But it takes one layout and no batch, and masks
+# where no mask is needed. The kernel that the course ships takes what a model brings. You make the
+# two edits that lead to it, see what they buy, and then read the whole file.
 #
 # **By the end you can** turn an attention kernel for one layout into one for any, say what each of
-# its flags buys, and explain every line of a finished kernel in `tl` and of its launcher.
+# its flags buys, and explain every line of a finished kernel and its launcher.
 #
 # **You need** notebook {heads-and-tiles}.
 #
@@ -16,9 +15,9 @@
 # | Your kernel in the papers' names | 15 |
 # | Any strides, and the log-sum-exp | 25 |
 # | Masks that are not there | 25 |
-# | The launcher | 6 |
+# | The launcher | 7 |
 # | The whole file | 1 |
-# | Beginning and end | 3 |
+# | Beginning and end | 2 |
 # | **Together, an estimate** | 75 |
 
 # %%
@@ -65,26 +64,33 @@ def borders(
 # <details>
 # <summary>Answer</summary>
 #
-# The first query sees 129 keys. `masked` is 128, and `end` is min(129 + 63, 256) = 192: two whole
-# tiles, and one with a mask. With 100 keys it sees 128 + 100 - 256 + 1, which is below 0: no key.
-# Then `masked` is 0, and `end` is max(min(-27 + 63, 100), 0) = 36: one masked tile, for the later
-# rows. The outer maximum matters for `masked`. In the block with `first_row` = 0 the first query
-# "sees" -155 keys, and `masked` would be -128 (in Triton `//` rounds toward 0): the second loop
-# would begin before the first key, where no mask looks. The inner minimum spares iterations where
-# the last tile sticks out over the last query and would count keys past the last one.
+# The last query sees the last key, so query i sees the keys up to i + N - M, which are one more in
+# number. The first of this block sees 129. `masked` is 128, and `end` is min(129 + 63, 256) = 192:
+# two whole tiles, and one with a mask. With 100 keys it sees 128 + 100 - 256 + 1, which is below 0:
+# no key. Then `masked` is 0, and `end` is max(min(-27 + 63, 100), 0) = 36: one masked tile, for the
+# later rows. How so? Each query sees one key more than the one before it, so the last of a tile
+# sees BLOCK_M - 1 more than the first. What the first one sees, all see, and `// BLOCK_N * BLOCK_N`
+# leaves the whole tiles of it. The outer maximum matters for `masked`. In the block with
+# `first_row` = 0 the first query "sees" -155 keys, and `masked` would be -128 (in Triton `//`
+# rounds toward 0): the second loop would begin before the first key, where no mask looks. In `end`
+# it only turns a negative number into 0, and the loop is empty either way. The inner minimum spares
+# iterations where the last tile sticks out over the last query and would count keys past the last
+# one.
 #
 # </details>
 
 # %% [markdown]
 # The loop is your `attend`, and three things in it are new, and a fourth needs a reason.
 #
-# - `k_ptrs` and `v_ptrs` are computed once, before the loop, and then move on by `BLOCK_N` rows. Your
-#   `attend` computed the offsets anew for each tile. In a tile of 128 x 128 that takes 33 more
-#   registers, and a thirteenth more instructions. An index is widened to 64 bits before it meets a
-#   stride. `tl.cast` does what `.to` does, and also takes a number that Triton knows as a constant.
-# - `k` has the shape `[BLOCK_HEADDIM, BLOCK_N]`: it is addressed transposed as it is read, where you
-#   wrote `tl.trans(k)`. Neither is faster. Compiled for an H200, both take the same registers and
-#   the same instructions, and all loads are wide. It is a matter of taste.
+# - `k_ptrs` and `v_ptrs` are computed once, before the loop, and then move on by `BLOCK_N` rows, so
+#   `cols` stays the same small numbers. Your `attend` computed the offsets anew for each tile. In a
+#   tile of 128 x 128 that takes 33 more registers, and a thirteenth more instructions. An index is
+#   widened to 64 bits before it meets a stride. `tl.cast` does what `.to` does, and also takes a
+#   number that Triton knows as a constant.
+# - `k` has the shape `[BLOCK_HEADDIM, BLOCK_N]`: it is addressed transposed as it is read, where
+#   you wrote `tl.trans(k)`. Neither is faster. Compiled for an H200, both take the same registers
+#   and the same instructions, and all loads are wide. It is a matter of taste. The second dot takes
+#   v as it lies, so v's `dims` go along the other axis.
 # - `O = O * alpha[:, None]` is a statement of its own, where you gave it to the dot as its third
 #   argument. That compiles to the same.
 # - `v` is loaded after the softmax, where it is needed. At a depth of 1 the tile of v then takes the
@@ -135,7 +141,9 @@ def attend_keys(
 # %% [markdown]
 # P is rounded to the dtype of v, as the dot asks; S, m, l and O stay in float32. In a masked tile a
 # key past the end is read as 0, and 0 is a score like any other. Only -inf counts for nothing, so
-# `col_mask` is needed twice, for the load and for S.
+# `col_mask` is needed twice, for the load and for S. A whole tile has no such key, and `not MASKED`
+# makes all of `col_mask` true there. `IS_CAUSAL` is a constant too: compiled without it, a kernel
+# compares no row with a key.
 #
 # And the end. `LN2` and `LOG2E` are globals of a file. A kernel may use a global only if it is made
 # with `tl.constexpr(...)`, so that its value cannot change between compilation and launch.
@@ -152,10 +160,13 @@ def finish(O, m, l, lse_ptrs, out_ptr, out_ptrs, row_mask, q_mask):
 
 # %% [markdown]
 # Why `O * (1.0 / l)[:, None]`, and not `O / l[:, None]`? A division takes several instructions.
-# Written so, there is one per row, and one multiplication per element. The log-sum-exp of a row that
-# sees no key is -inf: m is -inf, and the logarithm of 1 is 0. `element_ty` is what a pointer points
-# to. Without `.to(...)` nothing would change, since a store converts to the type of its pointer; it
-# says in the code where the result is rounded.
+# Written so, there is one per row, and one multiplication per element. The log-sum-exp is what you
+# derived in notebook {powers-of-two}: m counts in powers of two, and `m * LN2` in natural
+# logarithms, as a caller expects. For a row that sees no key it is -inf: m is -inf, and the
+# logarithm of 1 is 0. Both stores take masks, since what lies past the last query or `head_dim` has
+# no place in the outputs. `element_ty` is what a pointer points to. Without `.to(...)` nothing
+# would change, since a store converts to the type of its pointer; it says in the code where the
+# result is rounded.
 
 # %% [markdown]
 # ## Any strides, and the log-sum-exp
@@ -171,17 +182,26 @@ copies, kernel = copied / speeds.copy_tb_s / 1e9, speeds.at("flash_attention_v3"
 print(f"copies {copies:.3f} ms, beside v3's {kernel:.2f} ms: {copies / kernel:.0%} more")
 
 # %% [markdown]
-# Strides cost a few multiplications per program, and they are not in the loop. The kernel gets three
-# for each tensor, from batch to batch, from head to head and from row to row, as a tuple. The two lengths
-# are a tuple as well. The head dimension need not be a power of two: `BLOCK_HEADDIM` is the next one, and
-# the lanes past `head_dim` are read as 0 in q, k and v, where they add nothing to a product.
+# Strides cost a few multiplications per program, and they are not in the loop. The kernel gets
+# three for each tensor, from batch to batch, from head to head and from row to row, as a tuple. So
+# there are four arguments and not twelve, and the first lines take them apart. The two lengths are
+# a tuple as well, since they are needed together: what a row sees under a causal mask depends on
+# both.
 #
-# The grid is (blocks, heads, batch), so `tl.program_id(2)` is the batch. The finished kernel counts
-# heads over all batches instead, and calls that number `pair`. A caller may then launch (blocks,
-# batch * heads, 1) as well, and gets the same pairs. A pair is also where a head's log-sum-exps
-# begin: `lse` has a row of `seqlen_q` numbers for each, `stride_lse` apart. `batch * stride_qb` may
-# pass 2^31, so batch and head are made 64 bits wide first. `first_row.to(tl.int64) * stride_qm` is one
-# number and computed once; only the small `rows` are multiplied for each lane.
+# The head dimension need not be a power of two, but `tl.arange` counts to powers of two alone. So
+# `BLOCK_HEADDIM` is the next one, and the lanes past `head_dim` are read as 0 in q, k and v, where
+# they add nothing to a product. Past the last row there is nothing to read either: a lane of q, k
+# or v is loaded where both its row and its dimension exist.
+#
+# The grid is (blocks, heads, batch), so `tl.program_id(2)` is the batch. Blocks come first, since
+# no other axis takes more than 65,535 programs, and since neighbors along it start together and
+# read the same keys. The finished kernel counts heads over all batches instead, and calls that
+# number `pair`; divided by `nheads`, it gives the batch, and the remainder is the head. A caller
+# may then launch (blocks, batch * heads, 1) as well, and gets the same pairs. A pair is also where
+# a head's log-sum-exps begin: `lse` has a row of `seqlen_q` numbers for each, `stride_lse` apart,
+# since a caller in C leaves room between them. `batch * stride_qb` may pass 2^31, so batch and head
+# are made 64 bits wide first. `first_row.to(tl.int64) * stride_qm` is one number and computed once;
+# only the small `rows` are multiplied for each lane.
 
 # %% [markdown]
 # ### Exercise {any-strides} · Any strides (core)
@@ -255,9 +275,16 @@ check("any-strides", strided_kernel)
 # </details>
 
 # %% [markdown]
-# You called `attend` twice in notebook {causal-mask}, and here a loop does it. `tl.static_range` goes
-# through its numbers while the kernel is compiled, so `MASKED` is a constant, and what stands in the
-# loop is compiled once for 0 and once for 1.
+# Every address is found in two steps. The strides of batch, head and row lead to where the tile
+# begins, which is one number per program. From there a row and a dimension lead to each lane;
+# neighbors along the dimension are 1 apart, so it needs no stride. In k and v the loop moves along
+# the rows, so `k_start` and `v_start` end at the head. k and v take the head that several heads of
+# q share: these lie in a row, so `head // HEADS_PER_KEY_HEAD` is its number.
+#
+# You called `attend` twice in notebook {causal-mask}, and here a loop does it, so that the call is
+# written once. `tl.static_range` goes through its numbers while the kernel is compiled, so `MASKED`
+# is a constant, and what stands in the loop is compiled once for 0 and once for 1. The first copy
+# goes over the whole tiles, from key 0 to `masked`, and the second from there to `end`.
 
 # %% [markdown]
 # ## Masks that are not there
@@ -305,11 +332,12 @@ for head_dim, *true in tries:
 # %% [markdown]
 # `EVEN_M` changes none of these numbers. It removes one comparison per row, outside the loop: next
 # to nothing. `EVEN_N` halves the copies and the dot steps, and not because loads become wider: a
-# whole loop is gone. Without a causal mask, and with keys that fill their tiles, `end` is `masked`,
-# and a loop from `masked` to `masked` has no iteration. The compiler sees that and leaves it out.
-# And `EVEN_HEADDIM` matters where nothing is known of `head_dim`. Without it all loads are narrow
-# there, and no copy is left: an asynchronous copy takes 4 bytes at least, so the pipeline is lost
-# as well.
+# whole loop is gone. Without a causal mask all whole tiles come before `masked`, and only a last
+# one that sticks out comes after it. With keys that fill their tiles there is none: `end` is
+# `masked`, and a loop from `masked` to `masked` has no iteration. The compiler sees that and leaves
+# it out. And `EVEN_HEADDIM` matters where nothing is known of `head_dim`. Without it all loads are
+# narrow there, and no copy is left: an asynchronous copy takes 4 bytes at least, so the pipeline is
+# lost as well.
 #
 # Why is the flag a constant, and the length is not? With a constant length, every new length would be
 # compiled anew. The code depends only on whether the tiles divide it. `nheads` is only divided by, so
@@ -321,10 +349,11 @@ for head_dim, *true in tries:
 # %% [markdown]
 # ### Exercise {even-flags} · Masks that are not there (core)
 #
-# Give your kernel the three flags: each true where the tiles fill that axis. `borders` takes `EVEN_N`
-# and does the rest. The blocks are turned around under a causal mask already: the longest programs of
-# a head start first. The exercise runs lengths that do and do not fill their tiles, and compiles a
-# launch with all flags: no comparison and no second loop may be left.
+# Give your kernel the three flags: each true where the tiles fill that axis. `borders` takes
+# `EVEN_N` and does the rest. The blocks are turned around under a causal mask already: the longest
+# programs of a head start first, and short ones fill the gaps at the end. The exercise runs lengths
+# that do and do not fill their tiles, and compiles a launch with all flags: no comparison and no
+# second loop may be left.
 
 
 # %%
@@ -392,9 +421,16 @@ check("even-flags", even_kernel)
 # </details>
 
 # %% [markdown]
-# What does all of it buy in time? v1 has a mask and `tl.exp` on every tile, computes even the tiles
-# that a causal mask hides, and starts its short programs first. v2 has what you have now, and the
-# same tiles. v3 is v2 with larger ones. Their recorded TFLOP/s, at 4,096 queries and keys:
+# What does all of it buy in time? v1, in the same file, is your `attention_kernel` of notebook
+# {loop-over-keys} with strides and grouped heads, to be read first, and for the others to be
+# measured against. It has one loop, with a mask and `tl.exp` on every tile, computes even the tiles
+# that a causal mask hides, and starts its short programs first. Its row and key numbers are made 64
+# bits wide at once, so no product with a stride overflows. It computes a head's number from batch
+# and head, which its grid has on two axes, and its rows of `lse` follow one another without room.
+# At the end it divides each element by l, as you did.
+#
+# v2 has what you have now, and the same tiles. v3 is v2 with larger ones. Their recorded TFLOP/s,
+# at 4,096 queries and keys:
 
 # %% tags=["nbval-check-output"]
 for name in ("flash_attention_128", "flash_attention_128_causal"):
@@ -405,12 +441,30 @@ for name in ("flash_attention_128", "flash_attention_128_causal"):
 # %% [markdown]
 # ## The launcher
 #
-# What stands around the kernel checks, allocates, and picks the constants. `prepare` says in one
-# sentence what is wrong with the inputs, and allocates `out` and `lse`. It refuses a scale that is not
-# positive, since `tl.max(S) * scale_log2` is the maximum of the scaled scores only then. Other refusals are
-# for what a kernel cannot do: more batches or heads than an axis of the grid takes, lengths that 32 bits
-# do not count, a head dimension below what a dot takes or above what registers hold, bfloat16 on a GPU
-# that does not compute in it.
+# What stands around the kernel? A kernel believes what it is given: with wrong addresses or sizes
+# it reads other memory, and says nothing. So `prepare` first looks whether these inputs are what
+# the kernel is for, and says in one sentence what is not, by the tensor's name. It refuses
+#
+# - anything but dense tensors, and tensors on the CPU where the kernel is compiled, since a GPU
+#   cannot read there,
+# - an unknown `layout`, or other than four axes: the strides would mean something else,
+# - dtypes other than float16 and bfloat16, which tensor cores multiply exactly, and bfloat16 on a
+#   GPU that does not compute in it,
+# - k and v that differ, since one length and one mask serve both, and a q that differs from k in
+#   device or dtype, since one GPU reads both and a dot takes operands of one dtype,
+# - another batch or head dimension in k than in q, and heads that the key heads cannot share
+#   evenly: some query would have no key of its own,
+# - a head dimension below 16, the least that a dot takes, or above 256, the most that registers
+#   hold,
+# - more batches or heads than an axis of the grid takes, and more than 2^30 rows, since the kernel
+#   adds two row numbers in 32 bits,
+# - a last stride that is not 1, since the kernel is given none,
+# - a scale that is not positive, since `tl.max(S) * scale_log2` is the maximum of the scaled scores
+#   only then, or not finite.
+#
+# Then it allocates the outputs, since a kernel only fills memory that it is given: `out`, which is
+# like the caller's q, and `lse`, one number per query, in float32, since it goes into an exponent
+# later.
 
 
 # %%
@@ -434,23 +488,34 @@ for wrong in [(q, k, k), (q.half(), k.half(), k.half()), (k.half().mT, k.half().
         print(error)
 
 # %% [markdown]
-# `launch` has what a kernel wants to know of its tensors. `strides` are the first three of each, since
-# the last one must be 1. A tensor whose numbers carry a sign that is not in memory, as a conjugate
-# has it, is copied first. `block_headdim` is `head_dim` rounded up to a power of two. `grid` is a program
-# for each tile of queries. `constants` asks whether the tiles fill each axis, which gives the three
-# flags, and gives a single key a depth of 1: there is none to load ahead, and an assembler crashes at
-# 2. With the other layout, "bmhd", head and length change places by a transposed view, and `out`
-# keeps the caller's layout. Where a tensor has no query, nothing is launched.
+# `launch` has the inputs, the outputs and what a kernel wants to know of them. With the other
+# layout, "bmhd", head and length change places by a transposed view: nothing is moved, since a
+# kernel takes any strides. A tensor whose numbers carry a sign that is not in memory, as a
+# conjugate has it, is copied first.
 #
-# And `device_of`? A launch goes to the current GPU. Where the tensors lie on another one, that would be
-# a bug, so `device_of` makes the tensor's GPU the current one for this block.
+# - `strides` are the first three of each tensor, since the last is 1, and `lengths` the queries and
+#   the keys of a head.
+# - `block_headdim` is `head_dim` rounded up to a power of two, for `tl.arange`: 79 has seven binary
+#   digits, so 80 becomes 2^7.
+# - `grid` is a program for each tile of queries, also for a last one that sticks out, in each head
+#   and batch.
+# - `constants` asks whether the tiles fill each axis, which gives the three flags, and adds the
+#   tiles, warps and depth. A single key gets a depth of 1: there is none to load ahead, and an
+#   assembler crashes at 2.
 #
-# `settings_on` asks that GPU how much shared memory a program may have, takes the largest tiles that
-# were chosen for it, and refuses a GPU that has too little. The interpreter gets the smallest tiles,
-# since every tile costs it the same. Each version is such a function: v1 and v2 take tiles of 64 x 64 for
-# every head dimension, which nobody chose for speed, and v3 asks `settings_on`. `return_lse` gives the
-# caller both outputs. Now verify the launcher, and put `even_kernel` in the place of the course's kernel
-# when you have it.
+# The launch passes all that in the order of the signature, with three numbers of q's shape: the
+# heads, which a pair is divided by, the length, which is `stride_lse` here, since `lse` has no room
+# between its rows, and the head dimension. In the file it is a function, `launch_plain`, since
+# several versions end in it. `lse` has a number for each query. Where it has none there is nothing
+# to compute, so nothing is launched or compiled.
+#
+# And `device_of`? A launch goes to the current GPU, and the tensors may lie on another one. So
+# `device_of` makes the tensor's GPU the current one for this block.
+#
+# Each version is such a function: v1 and v2 take tiles of 64 x 64 for every head dimension, which
+# nobody chose for speed, and v3 asks `settings_on`. All of them take the same arguments and give
+# back the same, so one can stand in for another: `out` or, with `return_lse`, also the log-sum-exp,
+# for whoever merges or trains. Now verify it, and put your `even_kernel` in the kernel's place.
 
 
 # %%
@@ -479,10 +544,6 @@ draw.reading(flash_attention_kernel, even_kernel, borders, attend_keys, finish)
 # Few lines are left. The three that are cut differently (`rows`, `cols` and `dims`, the borders, and the
 # loop, which stands in place) do what yours do. `scale_log2` is computed once, before both loops.
 #
-# v1, in the same file, is your `attention_kernel` of notebook {loop-over-keys} with strides and grouped
-# heads: one loop, `tl.exp`, and a mask on every tile. Its program number is widened at once, so that
-# all row and key numbers have 64 bits, and it divides each element by l.
-#
 # C cannot pass a tuple. So what notebook {inside-a-c-program} exports is a small kernel around this
 # one, in [kernels/attention/export.py](../kernels/attention/export.py), which makes the tuples. It is
 # also why the flags are written with `|` and `if ... else`: a caller in C may give them as numbers
@@ -490,8 +551,8 @@ draw.reading(flash_attention_kernel, even_kernel, borders, attend_keys, finish)
 #
 # ## What you can do now
 #
-# You have written a kernel that serves any lengths, heads and strides, and you know what each flag buys.
-# Which of its lines would you have written otherwise?
+# You have written a kernel for any lengths, heads and strides. Which lines would you have written
+# otherwise?
 
 # %% [markdown]
 # `.venv/bin/course progress` in a terminal shows which exercises you have solved, and

@@ -18,10 +18,10 @@
 # | Programs that stay | 7 |
 # | Warps with different jobs | 20 |
 # | The whole file | 2 |
-# | The launcher | 3 |
+# | The launcher | 4 |
 # | Against the best | 5 |
 # | Beginning and end | 3 |
-# | **Together, an estimate** | 74 |
+# | **Together, an estimate** | 75 |
 
 # %%
 from course import check, draw, hint, lower, recorded
@@ -35,8 +35,9 @@ import triton.language as tl
 # %% [markdown]
 # ## k and v by descriptors
 #
-# v4, in [kernels/attention/tl_hopper.py](../kernels/attention/tl_hopper.py), is the kernel that you have,
-# with other words for two loads:
+# v4, in [kernels/attention/tl_hopper.py](../kernels/attention/tl_hopper.py), is the kernel that you
+# have, with other words for two loads. It is given descriptors of k and v in place of their
+# addresses, so of the strides it gets those of q and out alone:
 #
 # ```python
 # k = k_tiles.load([key_batch, key_head, start, 0]).reshape([BLOCK_N, BLOCK_HEADDIM])
@@ -44,12 +45,16 @@ import triton.language as tl
 # ```
 #
 # The descriptors have four axes, as the tensors do, and tiles of `[1, 1, BLOCK_N, BLOCK_HEADDIM]`;
-# `reshape` drops the two axes of length 1, and `.T` is `tl.trans`. Places in a descriptor's load are 32
-# bits wide, so `key_batch` and `key_head` are narrow. What lies outside the tensor is read as 0, past the
-# last key as well as past `head_dim`, so the loads need no mask. The scores do: a key of zeros has the
-# score 0, and only -inf counts for nothing. The launcher makes both by `TensorDescriptor(x, shape,
-# strides, tile)`, from the tensor's own strides, and takes k and v whose rows begin at multiples of 16
-# bytes alone. Its tiles come from a table of their own, and lse lies in rows of exactly `seqlen_q`.
+# `reshape` drops the two axes of length 1, and `.T` is `tl.trans`, since the dot wants the
+# dimensions first. Places in a descriptor's load are 32 bits wide, so `key_batch` and `key_head`
+# are narrow. What lies outside the tensor is read as 0, past the last key as well as past
+# `head_dim`, so the loads need no mask. The scores do: a key of zeros has the score 0, and only
+# -inf counts for nothing. The launcher, `launch_described`, makes both by `TensorDescriptor(x,
+# shape, strides, tile)`, from the tensor's own strides, and takes k and v whose rows begin at
+# multiples of 16 bytes alone: the hardware that copies a tile asks for that, and v4 refuses others
+# by saying so. The tile must be known there, so the settings are looked up first, in a table of
+# their own that was measured with these loads. lse lies in rows of exactly `seqlen_q`, as `prepare`
+# makes it: no caller in C launches v4.
 #
 # Compile the two with the same tile and depth, and look at what each thread has to do.
 
@@ -78,16 +83,17 @@ compiled(tl_hopper.flash_attention_kernel_v4, "tensordesc<fp16[1, 1, 128, 128]>"
 #
 # ## One matrix of all heads
 #
-# v5 goes on from here to give its warps different jobs, and for that it gives up the four axes. It makes
-# its descriptors itself, and reads all heads of a tensor as one matrix. Why? The compiler gives each of
-# two consumer groups half of q's tile, 64 of its 128 rows, and each half is copied by itself. So it must
-# cut the descriptor's tile in half, and it can do that only for a descriptor of two axes that is made in
-# the kernel. With four axes for q, or with a descriptor from the launcher, v5 does not compile. (k and v
-# are not cut, and v5 would compile with v4's descriptors for these two.)
+# v5 goes on from here to give its warps different jobs, and for that it gives up the four axes. It
+# makes its descriptors itself, and reads all heads of a tensor as one matrix. Why? The compiler
+# gives each of two consumer groups half of q's tile, 64 of its 128 rows, and each half is copied by
+# itself. So it must cut the descriptor's tile in half, and it can do that only for a descriptor of
+# two axes that is made in the kernel. With four axes for q, or with a descriptor from the launcher,
+# v5 does not compile.
 #
-# The price is that such a descriptor does not end where a head ends: a tile would not run into zeros
-# there but into the rows that come next. So v5 is only taken where BLOCK_M divides both lengths.
-# `matrix_rows` has the number of rows of each tensor as one matrix, and they are `stride_qm` apart.
+# The price is that such a descriptor does not end where a head ends: a tile would not run into
+# zeros there but into the rows that come next. So v5 is only taken where BLOCK_M divides both
+# lengths. A descriptor is told its shape: `matrix_rows` has the number of rows of each tensor as
+# one matrix, and they are `stride_qm` apart.
 
 
 # %%
@@ -117,7 +123,8 @@ def matrices(
 
 # %% [markdown]
 # Where in its matrix does a head begin? `first_element`, from the same file, says it as a row and a
-# column, in 32 bits, as a descriptor counts:
+# column, in 32 bits, as a descriptor counts. A stride over `stride_m` is in whole rows, and what
+# remains is columns:
 #
 # ```python
 # stride_b, stride_h, stride_m = stride
@@ -253,23 +260,27 @@ check("one-matrix", tile_kernel)
 # says [settings.py](../kernels/attention/settings.py). That was Triton 3.7.1 on an H200. The pinned
 # Triton compiles such a mask too; nobody has tried its results.
 #
-# And why is there no `finite`, although rows are masked? `finite` is for a row whose maximum is still -inf: it has seen no key so far. BLOCK_M divides both
-# lengths, so `first_row + seqlen_k - seqlen_q`, the last key that the tile's first row sees, is a
-# multiple of BLOCK_M. If it is negative, it is at most -BLOCK_M: the last row then sees keys up to
-# -1, which are none, and the loop does not run. (`end` is kept from 0 on; below it the loop would be
-# empty all the same.) Otherwise the first row sees key 0, and so does every row below it. BLOCK_N would
-# not do: with tiles of 32 x 16, 32 queries and 16 keys, 16 rows see no key of a tile that others see.
+# And why is there no `finite` in P and alpha, although rows are masked? `finite` is for a row whose
+# maximum is still -inf: it has seen no key so far. BLOCK_M divides both lengths, so `first_row +
+# seqlen_k - seqlen_q`, the last key that the tile's first row sees, is a multiple of BLOCK_M. If it
+# is negative, it is at most -BLOCK_M: the last row then sees keys up to -1, which are none, and the
+# loop does not run. (`end` is `seqlen_k` where all rows see all keys. The mask's is kept from 0 on;
+# below it the loop would be empty all the same.) Otherwise the first row sees key 0, and so does
+# every row below it. BLOCK_N would not do: with tiles of 32 x 16, 32 queries and 16 keys, 16 rows
+# see no key of a tile that others see.
 
 # %% [markdown]
 # ## Programs that stay
 #
-# The programs are persistent, as in notebook {persistent-programs}: no more than the GPU holds at a time,
-# and each takes one tile of queries after another. A head has `n_blocks` of these tiles, and all heads
-# together have `n_tiles`. Program p of P takes number p, p + P, p + 2P and so on. Under a causal mask the
-# tiles of a head come longest first, so program 0 would get long ones in each round. In which order would
+# The programs are persistent, as in notebook {persistent-programs}: no more than the GPU holds at a
+# time, and each takes one tile of queries after another. A head has `n_blocks` of these tiles, and
+# all heads together have `n_tiles`. Program p of P, which is `tl.num_programs(0)`, takes number p,
+# p + P, p + 2P and so on, so no two differ by more than one tile. Under a causal mask the tiles of
+# a head come longest first, so program 0 would get long ones in each round. In which order would
 # you give them out, without asking who is free?
 #
 # Turn every other round around: whoever had a long one in one round gets a short one in the next.
+# Without a mask all tiles are equally long, and `tile` is `nth`.
 
 
 # %%
@@ -409,11 +420,18 @@ draw.reading(attend_specialized, *own)
 draw.reading(tl_hopper.flash_attention_kernel_v5, *own)
 
 # %% [markdown]
-# What is left? v is loaded after the softmax, which makes no difference to a loop whose loads the producer
-# runs: that runs the `.load`s of q, k and v, and all else is the consumers', for 64 rows each. The branch
-# for 256 dimensions stores the left 128 columns and then the right ones. A store by descriptor goes through
-# shared memory, and half of the tile fits beside two stages of k and v. `reshape` makes `[BLOCK_M, 2, 128]` of
-# a tile, `permute` moves the 2 to the end, and `split` takes a last axis of length 2 apart.
+# What is left? The first lines take tuples apart. The descriptors, the strides and the lengths
+# travel in one tuple each, always in the order q, k, v, out, which keeps the two calls of
+# `attend_specialized` short: one stands in the loop over tiles, one is for a single tile. `rows`
+# and `cols` are there for the mask and for lse, since what goes by descriptor needs no addresses.
+# lse is in natural logarithms, as v2's, and no tile sticks out, so its store needs no mask.
+#
+# v is loaded after the softmax, which makes no difference to a loop whose loads the producer runs:
+# that runs the `.load`s of q, k and v, and all else is the consumers', for 64 rows each. The branch
+# for 256 dimensions stores the left 128 columns and then the right ones. A store by descriptor goes
+# through shared memory, and half of the tile fits beside two stages of k and v. `reshape` makes
+# `[BLOCK_M, 2, 128]` of a tile, `permute` moves the 2 to the end, and `split` takes a last axis of
+# length 2 apart.
 #
 # The signature has no `do_not_specialize`. `nheads` and the number of tiles are only divided by or compared
 # with, and the second changes with every batch. Notebook {rows-of-any-width} would name them, and so should
@@ -422,10 +440,13 @@ draw.reading(tl_hopper.flash_attention_kernel_v5, *own)
 #
 # ## The launcher
 #
-# Every version goes the way that you know: `prepare`, settings, `device_of`, launch. What is new in v5's is the
-# question whether it takes these inputs at all (else v4 or v3 does), and how many programs there are. All
-# heads of a tensor must be parts of one matrix, whose rows begin at multiples of 16 bytes.
-# None of them may be empty or expanded:
+# Every version goes the way that you know: `prepare`, settings, `device_of`, launch. What is new in
+# v5's is the question whether it takes these inputs at all (else v4 or v3 does), and how many
+# programs there are. `specializable` asks four things. Are there settings for this very head
+# dimension? There are for 128 and 256. Do its tiles divide the lengths, as they must? Is each
+# tensor `describable`: are its address and its strides multiples of 16 bytes, as for v4? None of
+# them may be empty or expanded, since a descriptor has no way to say that a length or a stride is
+# 0. And are all heads of a tensor parts of one matrix?
 #
 # ```python
 # (_, heads, _, head_dim), (step_b, step_h, row, _) = x.shape, x.stride()
@@ -441,23 +462,39 @@ draw.reading(tl_hopper.flash_attention_kernel_v5, *own)
 # and the third more rows or columns than a descriptor counts in 32 bits. `_rows` is the row of the last
 # element, plus one: each axis adds its last number times its stride, in rows.
 #
+# v4 and v5 raise an error that names these conditions if you call them for what they do not take;
+# `flash_attention_tl`, below, asks before.
+#
 # Then the programs are counted, so that all programs take the same number of tiles, give or take
-# one. Programs are persistent only at head dimensions that leave room for a second q; at others
-# each tile has its own program.
+# one. The tiles are those of all heads and batches, and none sticks out. `rounds` is how many
+# rounds a GPU needs with a program on each multiprocessor, and `programs` how many share the tiles
+# evenly in as many: 512 tiles take 132 programs four rounds, and 128 take no longer. Programs are
+# persistent only at head dimensions that leave room for a second q; at others each tile has its own
+# program.
 #
 # ```python
 # rounds = triton.cdiv(tiles, gpu_of(launch.q).multiprocessors) if persistent else 1
 # programs = triton.cdiv(tiles, rounds)
 # ```
 #
-# A descriptor that is made in a kernel lies in memory that Triton asks an allocator for. It is set for the
-# current context, so `contextvars.copy_context().run(run)` launches in a copy of it: otherwise the caller's
-# own allocator would be replaced for good. `_scratch` is that allocator: so many bytes on the current GPU.
+# The kernel is given what it takes a tile's number apart by, heads and blocks, then where its loop
+# ends, the tiles, and the rows of each tensor as a matrix. out is in the caller's layout, and
+# `as_bhmd` turns it as the kernel sees it. `num_warps` is 4, for one group: the compiler adds the
+# others.
 #
-# Which version does a call get? `flash_attention_tl` asks the GPU's **compute capability**, the number that
-# an architecture's name has: 9.0 is sm_90. There v5 is taken where it takes the inputs, with Triton 3.7 or
-# later, the first that compiles it at every head dimension. Where v5 does not fit, and on 10, v4 is taken if
-# k and v have descriptors. v3 takes everything else.
+# A descriptor that is made in a kernel lies in memory that Triton asks an allocator for. It is set
+# for the current context, so `contextvars.copy_context().run(run)` launches in a copy of it:
+# otherwise the caller's own allocator would be replaced for good. `_scratch` is that allocator: so
+# many bytes, as a tensor of `int8`, on the current GPU. It needs neither the alignment nor the
+# stream that Triton names, since PyTorch's memory begins at multiples of 512 bytes and is for the
+# current stream.
+#
+# Which version does a call get? `flash_attention_tl` asks the GPU's **compute capability**, the
+# number that an architecture's name has: 9.0 is sm_90. There v5, the fastest, is taken where it
+# takes the inputs, with Triton 3.7 or later, the first that compiles it at every head dimension.
+# (`triton_version` compares numbers: as texts, 3.10 would come before 3.7. It is asked at each
+# call, and so it is cached.) Where v5 does not fit, and on 10, v4 is taken if k and v have
+# descriptors, which both architectures read in hardware. v3 takes everything else.
 
 # %% [markdown]
 # ## Against the best

@@ -344,8 +344,10 @@ print(*fmha_linked.sources, fmha_linked.header, fmha_library, sep="\n")
 # const auto fmha = major == 9 ? fmha_sm90_default : fmha_sm80_default;  // of one prototype
 # ```
 #
-# Machine code for sm_80 also runs on the other GPUs of compute capability 8, and that for sm_90 on 9.0
-# alone. *The driver* must be as new as CUDA's major version that made the machine code, and know the
+# Machine code for sm_80 also runs on the other GPUs of compute capability 8, and that for sm_90
+# on 9.0 alone. On a GPU of any other major version, such as an RTX 5090 with 12, this line picks
+# the code for sm_80, and the first call returns `CUDA_ERROR_NO_BINARY_FOR_GPU`. So refuse what is
+# neither 8 nor 9 where you choose, with a sentence of your own, or export for it as well. *The driver* must be as new as CUDA's major version that made the machine code, and know the
 # functions that the C calls, which came with CUDA 12.0. So the least is 525.60.13 on Linux, if the
 # assembler is of CUDA 12, and 580 if it is of CUDA 13:
 
@@ -494,6 +496,18 @@ costs
 #
 # Its C declares a `double`, and the kernel reads only the first four of the eight bytes. The driver
 # is told no sizes, so nobody notices.
+#
+# </details>
+#
+# 2. Your library has the same kernel for sm_80 and for sm_90. On which of these does a call of it run:
+#    an RTX 4090 (8.9), an H200 (9.0), an RTX 5090 (12.0)?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# On the first two. Machine code runs on later GPUs of its own major version, so an RTX 4090 takes the
+# code for sm_80, and an H200 has its own. Nothing in the library is for 12.0, and there is no PTX that
+# the driver could translate.
 #
 # </details>
 

@@ -79,9 +79,10 @@ diagnose(slow_histogram_kernel, (1024,), levels, counts, 2**22, **sizes, target=
 
 # %% [markdown]
 # Read it to its end. What comes first is a cure for half of it: with `sem="relaxed"` an atomic no
-# longer waits for everything that was stored before. The contention itself comes last, with no gain,
-# and once more in the line with "also": the estimate does not know how long a queue at one counter
-# is. A kernel of the trial, milder than this one, took 695 us on an H200 where the estimate said 11,
+# longer waits for everything that was stored before. # The contention itself comes last, with no gain, and once more in the line with "also": the
+# estimate does not know how long a queue at one counter is. ("Needed" are the 2^22 updates of 4
+# bytes as if each had a place of its own, 524,288 sectors. Fewer are asked for because lanes of a
+# warp meet in the same one. For a load that would be good. For atomics it is the queue.) A kernel of the trial, milder than this one, took 695 us on an H200 where the estimate said 11,
 # and was 31 times as fast once its programs had added up first.
 
 # %% [markdown]
@@ -134,8 +135,13 @@ check("crowded-counters", answer)
 # %% [markdown]
 # ## A norm that keeps all digits
 #
-# LayerNorm: of each row, subtract the mean and divide by the standard deviation. Its author had read
-# that sums need care.
+# Who would write float64 by accident? NumPy does it for you: `torch.from_numpy(np.linspace(0, 1,
+# n))` has that type, and so has a table of frequencies or weights that was made in NumPy. The
+# kernel loads it beside a block of float32, and by Triton's rules of types the product of both is
+# float64. From there on so is the whole formula, and nothing looks wrong.
+#
+# Here it is one word. LayerNorm: of each row, subtract the mean and divide by the standard
+# deviation. Its author had read that sums need care.
 
 
 # %%

@@ -14,10 +14,10 @@
 # |---|---|
 # | Wrong on the GPU | 25 |
 # | It never comes back | 4 |
-# | Sanitizers that Triton brings | 10 |
+# | Sanitizers that Triton brings | 15 |
 # | Is it the compiler? | 15 |
 # | Beginning and end | 4 |
-# | **Together, an estimate** | 58 |
+# | **Together, an estimate** | 63 |
 # | Stretch exercises, for those with time left | 20 |
 
 # %%
@@ -397,18 +397,73 @@ messages("consan")
 # python -m triton.tools.gsan script.py
 # ```
 #
-# Its messages are "Read after write race detected", and the same for a write after a read and after a
-# write. `verify` and `check` find such races in CPU mode for what they run. `gsan` finds them in a
-# whole program, in kernels that the interpreter cannot run, and where programs wait for one another by
-# atomics: it knows which of them order what. It remembers a sample of the readers, so one clean run is
-# no proof.
+# `verify` and `check` find races in CPU mode for what they run. `gsan` finds them in a whole
+# program, in kernels that the interpreter cannot run, and where programs wait for one another by
+# atomics: it knows which of them order what. It remembers a sample of the readers, so one clean
+# run is no proof.
 #
-# And `fpsan`? It computes with whole numbers in place of floats, by rules in which `(a + b) + c` and
-# `a + (b + c)` are equal to the last bit. The numbers mean nothing. But two kernels that compute the
-# same formula, in whatever order, give the same ones. So let both run under it, compare with
-# `torch.equal`, and you know whether a difference was rounding or a mistake. (It keeps sums, products
-# and `exp`. It knows nothing of `sqrt(x) * sqrt(x) = x`, of NaN or of rounding.)
+# What do the reports look like? Three scripts ran on an H200, first by themselves and then under
+# the sanitizer that finds their fault. The first is in Gluon, and reads shared memory before the
+# copy to it has come. In the second, 64 programs store to the same place. The third is
+# `move_kernel` with rows of 99 float32, 396 bytes, which 16 does not divide. Their lines 33, 39
+# and 45 are these:
 #
+# ```python
+# gl.store(out_ptr + offsets, block.load(layout))
+# tl.store(out_ptr, tl.program_id(axis=0))
+# x_desc = tl.make_tensor_descriptor(x_ptr, [n, n], [stride, 1], [16, 16])
+# ```
+#
+# **Predict:** what did each of the three say without a sanitizer?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# No word of an error. The first got 1 of 512 elements right and finished. The second finished
+# too: one of the 64 stores came last, and nothing is wrong with its number. The third finished as
+# well, whatever it moved.
+#
+# </details>
+
+# %% tags=["nbval-check-output"]
+for name in ("early, consan", "shared, gsan", "turned, iisan"):
+    print(gpu_report(name.split(",")[0]).said)
+    command, first, *others = str(gpu_report(name)).splitlines()
+    print(command, first, f"(lines behind this: {len(others)})", sep="\n", end="\n\n")
+
+# %% [markdown]
+# Each report has the same parts. First the file and the line: not the place of the mistake, but of
+# the access at which it showed. In the first script line 33 is right, and the wait is missing in
+# front of it. Then the program, which is CUDA's `block`, and the thread. A fault of the whole
+# program is reported by one thread, as by thread 0 of the first two. One that every thread meets
+# comes once for each, in any order: the third said the same 128 times, and the record keeps 24 of
+# the lines. Read the first and count no others. Last comes the sentence.
+# `async_copy_global_to_shared` in the first is what was still under way, so look for its wait.
+# (That line ends early in the record.) "Write after write" in the second says what came before and
+# what after; the same is there for a read after a write, and for a write after a read. Program 5
+# was the one at which it showed, and in another run it may be another. The third names what was not
+# aligned.
+#
+# After such a line the process has lost the GPU, as after any failed assertion: it ended with
+# `CUDA error: device-side assert triggered`. So there is one report per run. Mend that, and run
+# again.
+#
+# And `fpsan`? It computes with whole numbers in place of floats, by rules in which `(a + b) + c`
+# and `a + (b + c)` are equal to the last bit. The numbers mean nothing. But two kernels that
+# compute the same formula, in whatever order, give the same ones. So let both run under it,
+# compare with `torch.equal`, and you know whether a difference was rounding or a mistake. (It
+# keeps sums, products and `exp`. It knows nothing of `sqrt(x) * sqrt(x) = x`, of NaN or of
+# rounding.) A fourth script sums a million numbers up in blocks of 128 and in blocks of 1,024:
+
+# %% tags=["nbval-check-output"]
+print(gpu_report("added"), gpu_report("added, fpsan"), sep="\n\n")
+
+# %% [markdown]
+# By themselves the two sums differ in their bits. Under `fpsan` they are the same. So the
+# difference was the order of the additions, and neither kernel is wrong. Had a block been left
+# out, the bits would differ under `fpsan` too.
+
+# %% [markdown]
 # ## Is it the compiler?
 #
 # The kernel is right with one block size and wrong with another. You have read it three times. Surely

@@ -16,7 +16,7 @@
 # elsewhere these cells say a sentence and go on.
 #
 # **By the end you can** write a kernel in Gluon, choose its layouts, start copies and wait for them,
-# build a ring of buffers, and say at which phase each side waits.
+# build a ring of buffers, and say at which phase its reader waits.
 #
 # **You need** notebooks {who-holds-what} and {copies-in-flight}.
 #
@@ -385,7 +385,8 @@ draw.slide(lambda read: draw.ring(tiles=5, slots=2, until=read), read=[1, 2, 3, 
 # alone. Give it the right number for tile `i`.
 #
 # Two words in it are new. `gl.static_range` is a loop that the compiler writes out, iteration by
-# iteration, so its number is a constant each time. And `gl.SliceLayout(1, layout)` is what is left of a
+# iteration, so its number is a constant each time: an `if` that asks for it is decided when the
+# kernel is compiled, and the place of each barrier in the array is known then. And `gl.SliceLayout(1, layout)` is what is left of a
 # layout of two axes without axis 1: each thread holds the rows of its elements. `rows[:, None]` has
 # the whole layout again, and so it fits to `total`.
 
@@ -449,14 +450,14 @@ check("phase-of-a-round", sum_kernel)
 #
 # You can write down a layout, and wait for a copy at the phase of its round. Ask yourself:
 #
-# 1. A ring has 3 buffers. At which phase does the consumer wait for tile 7, and at which does the
-#    producer wait before it asks for tile 7?
+# 1. A ring has 3 buffers. On which buffer's barrier does the reader of tile 7 wait, and for which
+#   phase? And for which phase did the reader of tile 4 wait there?
 #
 # <details>
 # <summary>Answer</summary>
 #
-# Tile 7 is of round 7 // 3 = 2. The consumer waits for phase 0 of `full`, the producer for phase 1
-# of `empty`, both of buffer 1.
+# Both lie in buffer 1. Tile 7 is of round 7 // 3 = 2, so its reader waits for phase 0. Tile 4 is
+# of round 1, and its reader waited for phase 1.
 #
 # </details>
 

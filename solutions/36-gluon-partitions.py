@@ -4,8 +4,8 @@
 # A ring of buffers has two sides: one fills it, the other uses it up. Here they become warps of their
 # own, and the one that uses it up multiplies on tensor cores.
 #
-# **By the end you can** divide a kernel among producer and consumer warps, read a deadlock, start a
-# product, and wait for it before its operands are overwritten.
+# **By the end you can** # divide a kernel among producer and consumer warps, say at which phase each side waits, read a
+# deadlock, start a product, and wait for it before its operands are overwritten.
 #
 # **You need** notebook {gluon-copies}.
 #
@@ -13,8 +13,8 @@
 # |---|---|
 # | Producer and consumer warps | 25 |
 # | Tensor cores on request | 40 |
-# | Beginning and end | 7 |
-# | **Together, an estimate** | 72 |
+# | Beginning and end | 10 |
+# | **Together, an estimate** | 75 |
 # | Stretch exercises, for those with time left | 25 |
 
 # %%
@@ -50,7 +50,8 @@ def tiled(matrix):
 # asks: is it empty, may I overwrite it? So each buffer has two barriers. A copy that lands ends a
 # phase of `full`; a consumer that is done with a buffer says so with `mbarrier.arrive(empty)`.
 #
-# A wait can last forever. Here are two partitions that are too polite.
+# A wait can last forever. Here are two partitions that are too polite. (In the lists behind them,
+# the second has 1 warp with 24 registers per thread; more on that below.)
 
 
 # %%
@@ -168,8 +169,8 @@ check("consumer-of-a-ring", divided_kernel)
 # </details>
 
 # %% [markdown]
-# The two lists at the end of `gl.warp_specialize` are for all partitions but the first: their
-# warps, and their registers per thread. The first partition runs in the 4 warps of the launch, and
+# The two lists at the end of `gl.warp_specialize`, such as `[1]` and `[24]`, are for all
+# partitions but the first: their warps, and their registers per thread. The first partition runs in the 4 warps of the launch, and
 # gets the registers that the others leave. A producer needs a handful of registers, and 24 is the
 # least that the hardware takes. What it gives up goes to the consumers: the instruction
 # `setmaxnreg` moves registers from some warps of a program to others while it runs. That was the
@@ -194,7 +195,8 @@ compiles_for(polite_kernel)
 # may be in registers as well.) The accumulator is in registers, in a layout of its own,
 # `NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 16])`. Three lists: the instruction (`[3, 0]` is
 # `wgmma`), how the 4 warps share the tile (one below the other), and the piece of one instruction:
-# 16 rows per warp, 64 columns, 16 along K.
+# 16 rows per warp, 64 columns, 16 along K. (The columns are those of the tile; a wider one has a
+# wider piece, up to 256.)
 #
 # What is under way is not there yet, and two things wait for it:
 #
@@ -242,8 +244,10 @@ on_hopper(one_product_kernel, (1,), tiled(a), tiled(b), product)
 # ### Exercise {product-and-waits} · A product and its waits (core)
 #
 # `product_kernel` multiplies a strip of tiles of `a` with a strip of tiles of `b`, and adds up, in
-# a ring of two buffers for each. Fill the gap: start the product of this round as an asynchronous
-# one, and wait for it before its buffers are filled again.
+# a ring of two buffers for each. # Fill the gap: start the product of this round as an asynchronous one, and wait for it before its
+# buffers are filled again. No `fence_async_shared()` is needed in between, as there was above:
+# the fence is for what threads themselves have read or written, and these buffers are read by the
+# tensor cores, which reach shared memory in the same way as the copy engine.
 
 
 # %%
@@ -504,6 +508,17 @@ check("two-consumers", two_kernel)
 #
 # The tensor cores read the operands from the buffer while the product is under way. An arrival
 # before it has ended lets the producer overwrite them.
+#
+# </details>
+#
+# 3. A ring has 3 buffers. For which phase of which `empty` does the producer wait before it asks for
+#    tile 7, and what ends that phase?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Tile 7 is of round 2 and lies in buffer 1. Its consumer waits for phase 0 of `full`, so the producer
+# waits for phase 1 of `empty`. The consumer ends it when it gives tile 4 back.
 #
 # </details>
 

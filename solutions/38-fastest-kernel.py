@@ -10,10 +10,11 @@
 #
 # | section | about minutes |
 # |---|---|
-# | Read the fastest kernel | 45 |
+# | Read the fastest kernel | 50 |
+# | The small kernel, and the call | 7 |
 # | Against the best, again | 15 |
 # | Beginning and end | 2 |
-# | **Together, an estimate** | 62 |
+# | **Together, an estimate** | 74 |
 
 # %%
 from course import DEVICE, attention_power, draw, recorded, simulate
@@ -29,18 +30,32 @@ import torch
 # rest: any lengths, heads that share their keys, three head dimensions, a log-sum-exp. Read it in
 # pieces. After each one stands a question; answer it before you unfold the answer.
 #
-# Four things first that you will meet in the files. `@aggregate` bundles values under field names,
-# and its methods get the bundle as `self`; none of that is left at run time. (Triton keeps it under a
-# private name, `_aggregate`, so it may change.) Each field must hold a value of its type, needed or
-# not: where a kernel has no turns, `turns` holds another ring's barriers, and nobody uses it. And
-# `pred=False` in a call of `mbarrier` or `tma` makes it do nothing: no arrival, no bytes, no copy. It
-# stands there in place of an `if`. Descriptors have four axes here, one each for batch, head, position
-# and dimension, so a tile in shared memory is of [1, 1, BLOCK_N, D]; `wait_full` gives it as a matrix,
-# by a `reshape` that moves nothing. Where query heads share their keys, a tile may hold the same
-# queries of several heads, one head's rows below the other's (HEADS_PER_TILE), so that a row's
-# query is its number, modulo the queries of the tile.
+# First, what you will meet in the files.
 #
-# First [the ring](../kernels/attention/gluon/ring.py):
+# - `@aggregate` bundles values under field names, and its methods get the bundle as `self`. So a
+#   function takes one argument in place of twenty, and none of that is left at run time. (Triton
+#   keeps it under a private name.) Each field must hold a value of its type, needed or not: where a
+#   kernel has no turns, `turns` holds another ring's barriers, and nobody uses it.
+# - There are four bundles. `program` is what the producer and the consumers of a program share:
+#   descriptors, rings, the constants. `own` is what one consumer has in hand for its tile of
+#   queries: its Q, its first query, both rings. `schedule` (or, shorter, `sizes`) has the lengths,
+#   and says which tile comes when. A `Ring` is a ring with its barriers.
+# - A size stands in one place. D, BLOCK_N, WIDTH and the queries of a consumer are read off the
+#   blocks of the descriptors, ROWS and COLUMNS off the shape of a tile: a number that is handed
+#   over a second time may be another one. BLOCK_M are the queries of all consumers, so each of
+#   them has QUERIES = BLOCK_M // CONSUMERS.
+# - `pred=False` in a call of `mbarrier` or `tma` makes it do nothing: no arrival, no bytes, no
+#   copy. It stands there in place of an `if`: the one thread that starts the copy asks a question
+#   more, and the loop gets no branch.
+# - Descriptors have four axes here, one each for batch, head, position and dimension, since the
+#   tensors may lie in any order. So a tile in shared memory is of [1, 1, BLOCK_N, D]. A product
+#   takes matrices, and `wait_full` gives it one, by a `reshape` that moves nothing.
+# - Where query heads share their keys and have few queries, one head alone would leave most rows
+#   of a tile empty. So a tile may hold the same queries of several heads, one head's rows below
+#   the other's (HEADS_PER_TILE). A row's query is then its number, modulo the queries of the
+#   tile, and the division gives its head.
+#
+# Now [the ring](../kernels/attention/gluon/ring.py):
 #
 # ```python
 # @gluon.jit
@@ -76,6 +91,13 @@ import torch
 # lacks the announced bytes, until the copy has brought them.
 #
 # </details>
+#
+# `make_ring` is told how many consumers give each tile back (RELEASES), since a phase of `empty`
+# ends after that many arrivals. Q's ring has a slot for each consumer, or two, so that the next Q
+# comes early. A tile of it is one consumer's, so RELEASES is 1 there; K and V belong to all, so it
+# is their number. In the small kernel, where nobody waits for an empty slot, it is 0: no barriers
+# `empty` are made, and the field holds those of `full`. (A barrier that is initialized and never
+# used again would have its memory taken by the next tiles.)
 
 # %% [markdown]
 # The consumer's loop, which you have just written, with its turns:
@@ -95,8 +117,20 @@ import torch
 # return own.operand(P), O, m, l
 # ```
 #
-# (`grown` is `True` when the kernel is compiled, but for a head dimension of 256. The last section
-# comes to that.)
+# `scores` and `output` wait for their tile, start a product, and return. Of the two waits, the
+# first is with 1: the newest product may go on, which is the output, and the scores are all that
+# the softmax needs. The second is with 0: O is used next, and V's slot is given back. Where
+# nothing overlaps, in the first two steps, `take` does the same with 0 both times, because there
+# each product is needed as soon as it is started. The first scores of a tile of queries and its
+# last output are waited for with 0 as well: no other product is under way that could go on.
+#
+# `operand` rounds P to the type of V, since a product takes two operands of one type, and leaves
+# it in registers. `rescale` converts alpha before it multiplies: alpha has the layout of the
+# scores' rows, O has a layout of D columns and not of BLOCK_N, and blocks of two layouts cannot
+# be multiplied.
+#
+# (`grown` is `True` when the kernel is compiled, but for a head dimension of 256, to which the last
+# section comes. Then the `if` is gone, and O is rescaled each time.)
 #
 # **3.** K and V have a ring each here, and yours shared one. What does that change for the counts?
 #
@@ -118,6 +152,10 @@ import torch
 #     mbarrier.wait(self.turns.index(CONSUMER), n & 1 ^ FIRST)
 # ```
 #
+# These barriers are initialized for one arrival, since only the consumer before this one arrives.
+# After the last consumer comes the first, hence `(CONSUMER + 1) % self.CONSUMERS`. IN_TURNS is a
+# constant, so a kernel without turns has none of this.
+#
 # **4.** Why does the first consumer wait for the other parity? And what would happen if one
 # consumer had a tile more than the other?
 #
@@ -134,7 +172,15 @@ import torch
 # </details>
 
 # %% [markdown]
-# What `own.softmax` calls, after its mask and the new maximum `m_new`:
+# `own.softmax` first applies the mask, where MASKED says that there is one. `keys` numbers the
+# columns of the scores and `queries` their rows, each in the slice of the scores' layout that
+# belongs to that axis, so that every thread can compare what it holds. A score that its query
+# must not see becomes -inf, as in notebook {causal-mask}: its power is 0, so it counts neither in
+# the maximum nor in a sum. Where MASKED is false none of it is compiled, and nobody asks for
+# `first_key`, so 0 is passed.
+#
+# Then `softmax_step` takes the new maximum `m_new`, of the old one and the largest score of each
+# row. (It begins at -inf, below every score.) This follows:
 #
 # ```python
 # base = m_new
@@ -162,6 +208,16 @@ import torch
 # they have once, after the last tile. The maximum cannot wait that long: each tile needs it.
 #
 # </details>
+#
+# `lane_sums` gives the block the shape [ROWS, COLUMNS // 8, 8], in which column c is number c % 8
+# of the last axis, and sums along the axis in the middle. Before the first tile it does the same
+# with zeros, so that `l` starts with the layout that it will keep. `alpha` has one number per row,
+# in the layout of the scores' rows, so it is converted to that of `l`'s. And `row_sums` adds up the
+# 8, and converts the result to the layout of `m`, beside which it stands in the log-sum-exp.
+#
+# `base * scale_log2` is multiplied once per row. What is left for each element is one multiply-add
+# and the power. `alpha` subtracts `base` as P does, since both must be relative to the same number;
+# for a row that has seen nothing it is 0, and multiplies zeros.
 
 # %% [markdown]
 # The producer, for one tile of queries:
@@ -186,13 +242,22 @@ import torch
 #
 # </details>
 #
-# Before this loop Q and the first keys are fetched. With turns the keys come first, since a slot for
-# them is empty before one for Q. Without turns they come behind the first consumer's Q: that one begins
-# before the second. Both orders are right; which of them waits less is a matter of time.
+# Before this loop Q and the first keys are fetched. With turns the keys come first, since a slot
+# for them is empty before one for Q. Without turns they come behind the first consumer's Q: that
+# one begins before the second.
+#
+# `n` is the number of tiles of keys that this tile of queries sees. V is one tile behind, so its
+# last tile, that of the first keys, comes after the loop. Under a causal mask with more queries
+# than keys, `n` may be 0. Then no K and no V may be fetched, since nobody would give them back:
+# hence `if n > 0`, here and in the consumer, which writes zeros. Each consumer has a Q of its
+# own, number `q_count + consumer` in Q's ring, and starts at `q_count = CONSUMER` itself. After a
+# tile of queries the counts go on by what has passed through the rings, CONSUMERS and `n`.
+# `key_head` is the head of keys that belongs to this head of queries.
 
 # %% [markdown]
-# The order of the tiles. (`columns` is the number of heads in all batches, and `blocks` the number
-# of tiles of queries per head.)
+# The order of the tiles. `blocks` is the number of tiles of queries per head. `columns` is the
+# number of heads in all batches, or of groups of HEADS_PER_TILE heads, which share a tile. So there
+# are `blocks` times `columns` tiles in all, and a program must find out which has its number:
 #
 # ```python
 # first = number // (self.heads_in_l2 * blocks) * self.heads_in_l2
@@ -202,6 +267,14 @@ import torch
 # if self.IS_CAUSAL and self.LONGEST_FIRST:
 #     block = blocks - 1 - block
 # ```
+#
+# The columns come in sets of `heads_in_l2`, and `number` goes through all tiles of one set before
+# the next. `first` is the first column of its set, `within` the tile's place in it. The last set
+# may be smaller, so `together` is what it really has: otherwise tiles would be named that are not
+# there. Within a set the column changes fastest, so a division by `together` gives the block and
+# the remainder the column. Causal tiles are counted from the end, the longest first (notebook
+# {attention-in-gluon}). The column, times HEADS_PER_TILE, is a head counted over all batches;
+# descriptors and pointers ask for batch and head, so it is divided by `nheads`.
 #
 # **7.** `heads_in_l2` heads take turns tile by tile. Why not all of them, and why not one?
 #
@@ -237,6 +310,11 @@ import torch
 # then lies past the end, and the keys that such a row would see are past the end too.
 #
 # </details>
+#
+# The maximum with 0 is for queries that see no key: without it, both numbers would be negative
+# for them. What is returned are all tiles and those that a mask cuts, which is all but the whole
+# ones. Without a causal mask that is at most one, the last, where BLOCK_N does not divide the
+# keys. The whole tiles lie in front, so counted from the last keys on, `masked` tiles come first.
 
 # %% [markdown]
 # The first scores are computed by themselves. Then the consumer takes its tiles in this order:
@@ -265,6 +343,19 @@ import torch
 # count the same tiles in the same order.
 #
 # </details>
+#
+# Two loops, so that the comparisons of a mask are only in the first. Tile 0 is done before both,
+# masked or not, so the second begins at 1 even where `masked` is 0: `maximum(masked, 1)`. Where a
+# kernel has no mask at all, MASKED is false and the first softmax has none either.
+#
+# Behind the loops one product is left, the output of the last tile. When it is there, V's last
+# slot is given back, and Q's: `q_ring.release` stands here because no product reads this Q any
+# more, and the producer fetches the next one while the rest is done. `l` becomes one number per
+# row. A row without keys has 0 there, and is divided by 1, as in notebook {causal-mask}. The
+# log-sum-exp is `m * scale_log2 * LN2 + log(total)`: `m` is not scaled yet, `scale_log2` makes it
+# a power of two, and LN2 makes that one of e. It is stored by ordinary pointers, so what TMA does
+# by itself must be written down: a mask for rows behind the last query, and an offset of 64 bits,
+# since heads times queries may be more than 32 bits count.
 
 # %% [markdown]
 # At the end of a tile of queries the consumer sends its output off:
@@ -293,7 +384,12 @@ import torch
 # </details>
 
 # %% [markdown]
-# The buffer is one more piece of shared memory:
+# The halves are the left and the right columns. `split` cuts along a last axis of 2, so `reshape`
+# and `permute` put that axis there. What is stored is rounded first, since the buffer has the
+# type of the output. TMA leaves out the rows behind the last query.
+#
+# The buffer is one more piece of shared memory, with a tile for each consumer, which are not done
+# at the same time:
 #
 # ```python
 # if PERSISTENT:
@@ -341,6 +437,11 @@ import torch
 # up raises the three others to 160: 3 * 160 + 32 = 4 * 128.
 #
 # </details>
+#
+# The list has to be written out in the source, so there is one for each number of consumers, and
+# an `if` on the constant CONSUMERS picks it when the kernel is compiled. Each consumer is the
+# same function with another number. With one consumer there is only the producer's number of
+# registers to say, since the first partition takes what is left.
 
 # %% [markdown]
 # The steps of notebook {attention-in-gluon} are [settings](../kernels/attention/gluon/settings.py)
@@ -361,6 +462,101 @@ for name, settings in STEPS.items():
 # **On other GPUs.** `flash_attention` takes this kernel on compute capability 9.0 with Triton 3.9
 # or newer, and notebook {finished-on-hopper}'s versions everywhere else. You need not know which:
 # the values agree within the rounding of float16.
+
+# %% [markdown]
+# ## The small kernel, and the call
+#
+# [The other kernel](../kernels/attention/gluon/small.py) is made of the same parts. A program is
+# one warp group, and its tile is the one of its number, `schedule.tile(gl.program_id(0))`. The loop
+# is yours with one change: who has read a tile is who fills its slot. At the start it asks for Q,
+# for the first KEY_SLOTS tiles of K and the first SLOTS of V. (`slot` is a constant in a loop that
+# is written out, so `if slot < KEY_SLOTS` costs nothing.) Behind the wait for the scores of tile
+# `i`, K's slot is free, and `copy_keys` asks for the tile that goes there next, which is as many
+# further on as this ring has slots; behind the wait for an output it does so for V. Near the end
+# there is no such tile, and `pred` is false.
+#
+# K may have fewer slots than V, which leaves shared memory for another program: K[j] has been
+# read long before K[j + 1] is needed, but V[j] is needed as soon as V[j - 1] has been read.
+# Nothing is rescaled lazily, so of `own.softmax`'s results `grown` is not asked for. (For the
+# first tile `alpha` is not either, since O is still zero.) And the output leaves through Q's
+# buffer: one program has one tile, so no other Q comes.
+
+# %% [markdown]
+# ### The call around them
+#
+# On a short sequence a kernel takes less time than the CPU needs to check its arguments. So
+# [plan.py](../kernels/attention/gluon/plan.py) works out once, as a `Plan`, all that follows from
+# shapes, strides and options, and keeps it. A further call with the same ones looks the plan up,
+# allocates its outputs, and launches.
+#
+# **Who is served?** `available` asks what the GPU and the language must be: compute capability
+# 9.0, since `wgmma` runs there alone, Triton 3.9, the first whose Gluon has all the names used
+# here, and no interpreter, which does not run Gluon. `servable` asks the tensors: a head
+# dimension that has settings, at least one query, rows that a descriptor takes (`describable`,
+# from notebook {finished-on-hopper}), and tiles that 32 bits count, with as many programs added
+# by the loop. What is not served has the plan `None`, and `flash_attention` then takes `tl`.
+# `flash_attention_hopper` is for those who want these kernels or none, so it says what they need.
+# (Without a query there is nothing to launch, and the empty result is right.)
+#
+# **What is in a plan?** The parts of `launch` and of a shape get names, so that the formulas below
+# them can be read. Then come the settings: the table's, unless the caller brought some, which
+# `check` looks at. `together` heads share a tile, which leaves fewer `columns`, and a tile has that
+# many times fewer queries. A persistent launch has a program for each multiprocessor, but no more
+# than tiles; any other has one for each tile. No consumers beside a producer means the small
+# kernel. The blocks are what a consumer reads and writes (ROWS rows in all), and a tile of keys; an
+# output that leaves in halves has half the width, unless it leaves through Q's buffer, which holds
+# a whole one. K has as many slots as V where the settings name no number of its own. `values` holds
+# by name whatever either kernel may want, most of it under the names of the settings, and the
+# kernel's own `arg_names` then choose and order them: one table serves both. Their first five
+# arguments are left out, since these are the tensors, which change with each call; the rest is kept
+# as one tuple, to be put behind them. `scale` takes log2(e) along, because the kernels compute
+# powers of two.
+#
+# **What does a further call cost?** A descriptor is an object with a shape, strides, a block and a
+# layout, all of which are checked when it is made. `_fields` makes one for the plan, with the
+# layout in shared memory that Gluon proposes for such a block, which is one that tensor cores read,
+# and keeps all but the tensor. `_descriptor` then makes the next without its `__init__`, so that
+# nothing is checked again. `_lse` is one element, expanded, which takes no memory: PyTorch makes an
+# empty tensor like another one in half of the time that it needs to make one from a shape. Outputs
+# are contiguous, whatever the strides of `q`, since the plan's descriptor of the output says so.
+# The first launch goes the usual way, in which the JIT compiles or finds the kernel, with 4 warps:
+# that is the warp group of the first consumer, and the other partitions bring their own; what it
+# returns is kept, and a further launch starts that without asking. To make another GPU the current
+# one takes time too, so it is done only where the tensors lie on another.
+#
+# **When may a plan be used again?** When nothing of what it was made from has changed, so all of
+# that is in the key: shapes, strides, types, devices, options, and whether all addresses are
+# multiples of 16, which only the tensors at hand can say. (`not causal` makes 1 and True the same.)
+# A view whose sign is not in memory is copied by `prepare` in every call, and a plan would read the
+# original, so it gets none. A dictionary that only grew would fill memory in a program that never
+# has the same shape twice: after 4,096 plans it begins anew. `plan_of` looks first and asks
+# questions later: the lookup is inside a `try`, and where it fails for want of a key, the plan is
+# made. Where the key itself cannot be made, because something is no tensor, or the layout or the
+# scale makes no sense, these kernels are not taken, and the function that comes next has the
+# sentence that says so.
+#
+# **Which settings?** [settings.py](../kernels/attention/gluon/settings.py) has tables of what was
+# fastest when it was measured. `hopper_settings` takes the first row that reaches to these keys,
+# and another table where one warp group has all queries: then nothing is left for a second
+# consumer. `heads_per_tile` doubles the heads of a tile while they share their keys evenly and all
+# their queries fit into ROWS, up to 8: TMA's swizzle repeats after 8 rows, so each head must have
+# that many. Where the settings do not ask for it, heads come one after the other. Otherwise
+# `heads_side_by_side` divides what stays in the L2 cache by the bytes of a head's K and V (two of
+# them, 2 bytes each), and takes at least one head and no more than there are. ROWS is 64 because a
+# warp group multiplies no fewer rows, so a tile has 64 for each consumer, and the small kernel's
+# has 64 as well. `registers` are the pairs of question 12. `out_in_q` says where the output leaves
+# through Q's buffer: where a program has one tile.
+#
+# `check` refuses what the kernels do not have, with a sentence, because the kernel would not say
+# one. With more slots for K than for V, the small kernel never asks for some tile, and waits for
+# it forever. Turns need two consumers, and products that overlap. With two slots for Q and none
+# for the output, a second Q would come that nobody wants. And four consumers are in no list of
+# partitions. `_steps` begins with one consumer and changes one setting at a time, each step on
+# top of those before: so the difference of two recorded numbers is what one change is worth. The
+# small kernel, which is another one, stands behind them.
+#
+# **On other GPUs.** None of them is `available`, so there is no plan and no such call. To work
+# out once what a launch needs pays wherever a kernel takes microseconds.
 
 # %% [markdown]
 # ## Against the best, again
@@ -437,6 +633,13 @@ attention_power()
 # grown = gl.min(near.to(gl.int32), axis=0) == 0  # one answer for all rows
 # m_new = gl.where(grown, m_new, m)
 # ```
+#
+# Why one answer for all rows, and not one for each? The multiplication is saved only where all
+# threads of the consumer jump over it, and an `if` takes one number. Rows with answers of their
+# own would need `gl.where`, which computes both sides. So a single row that has outgrown its `m`
+# is enough: `near` is 0 there, and so is the minimum. Then all rows take their new maximum, and
+# otherwise all keep the old one. That is what `grown` says when it is returned: whether O has to
+# be multiplied.
 #
 # **13.** `MOST_GROWTH` is 8. Why is the result right when `m` is less than the maximum? And why may
 # it not be less by any amount?

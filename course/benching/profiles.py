@@ -202,7 +202,7 @@ class Report:
 
 @dataclass(frozen=True, repr=False)
 class Reports(Recorded):
-    """What a GPU, its driver and NVIDIA's checker said of kernels that are wrong, in one run."""
+    """What a GPU, its driver and checkers said of kernels that are wrong, in one run."""
 
     reports: dict[str, Report]
     """What is wrong with the kernel -> the report."""
@@ -217,7 +217,8 @@ def gpu_report(name: str) -> Report:
 
     Raises CourseError naming what there is where nothing of that name was recorded.
     """
-    reports = observation(Reports, "reports").reports
+    recorded = (observation(Reports, each).reports for each in ("reports", "sanitizers"))
+    reports = {name: report for each in recorded for name, report in each.items()}
     if name not in reports:
         raise CourseError(f"There is no report {name!r}: there is {', '.join(map(repr, reports))}.")
     return reports[name]

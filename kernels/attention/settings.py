@@ -95,7 +95,7 @@ def settings_for(head_dim: int, shared_kib: int) -> Settings:
 
 def settings_on(q: torch.Tensor) -> Settings:
     """The settings of v3 on the GPU of q, [batch, heads, length, head_dim]: the smallest in the
-    interpreter, to which every tile costs the same whatever its size."""
+    interpreter, so that a short example has several tiles too."""
     shared_kib = gpu_of(q).shared_kib if q.is_cuda else min(SETTINGS)
     return settings_for(q.shape[3], shared_kib)
 

@@ -175,6 +175,20 @@ def test_a_bound_never_promises_more_than_the_bytes_allow(column):
     assert loads.gain < first.gain
 
 
+def test_what_takes_less_than_its_bytes_has_lost_more_than_its_arithmetic(column):
+    lines, least = column.lines("tl.store"), column.evidence.least_us()
+    done = Experiment("loads", lines, 60.0), Experiment("arithmetic", lines, 0.6 * least)
+    assert column.measured(experiments(100.0, done)).causes == ["sectors"]
+    done = done[0], Experiment("arithmetic", lines, 0.8 * least)
+    assert column.measured(experiments(100.0, done)).causes == ["arithmetic", "sectors"]
+
+
+def test_an_estimated_cause_comes_before_a_small_saving_that_no_rule_explains(column):
+    done = [Experiment("math", column.lines("tl.store"), 80.0)]  # nothing is about the sectors
+    assert column.measured(experiments(100.0, done)).causes == ["sectors", "math"]
+    assert column.said.findings[0].gain > 1.25
+
+
 def test_a_rule_whose_cause_saves_nothing_is_not_first_and_says_so(column):
     lines = column.lines("tl.store")
     done = [Experiment("loads", lines, 99.0), Experiment("arithmetic", lines, 50.0)]

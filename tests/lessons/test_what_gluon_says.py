@@ -19,6 +19,7 @@ from course.lessons.source import stub as without_solution
 from course.simulating.api import simulate
 from course.simulating.barriers import Barrier
 from course.simulating.problems import SimulationError
+from kernels.attention.gluon.plan import Plan
 from kernels.attention.gluon.settings import (
     LARGE_HEADS,
     SETTINGS,
@@ -26,6 +27,7 @@ from kernels.attention.gluon.settings import (
     HopperSettings,
     hopper_settings,
 )
+from kernels.attention.inputs import prepare
 from tests.kernels.test_flash_attention_hopper import compiled, loops
 from tests.simulating import kernels
 from tests.simulating.kernels import descriptor
@@ -418,3 +420,18 @@ def unfenced_kernel(x_desc):
     mbarrier.expect(full, x_desc.nbytes_per_cta)
     tma.async_load(x_desc, [0, 0], full, x)
     mbarrier.wait(full, 0)
+
+
+def test_with_more_slots_for_k_than_for_v_the_small_kernel_waits_forever(monkeypatch):
+    assert "never asks for some tile, and waits for it forever" in LESSON.flat
+    settings = HopperSettings(0, 64, 1, key_slots=2)
+    q = torch.zeros(1, 1, 64, 64, dtype=torch.float16)
+    k = torch.zeros(1, 1, 192, 64, dtype=torch.float16)
+    launch = prepare(None, q, k, k, False, None, "bhmd")
+    with pytest.raises(ValueError, match="key_slots"):
+        Plan(launch, settings)
+    monkeypatch.setattr(HopperSettings, "check", lambda self: None)
+    plan = Plan(launch, settings)
+    with pytest.raises(SimulationError, match="wait"):
+        arguments = plan.arguments(q, k, k, launch.out, launch.lse)
+        simulate(plan.kernel, plan.grid[:1], *arguments, orders=["in order"])

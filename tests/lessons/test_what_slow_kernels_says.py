@@ -5,9 +5,11 @@ import ast
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import triton
+import triton.language as tl
 
 from course import cost, diagnose, gpu_report, kernel_metrics, lower, step_profile
 from course.benching.profiles import METRICS, SECTORS, TIME
@@ -155,6 +157,18 @@ def test_float64_costs_what_the_gpus_unit_makes_it_cost(lesson, gpu, least):
     assert (told.findings[0].gain < 1.05) if not least else (told.findings[0].gain > least)
 
 
+def test_a_table_from_numpy_makes_a_formula_float64():
+    x = empty(128, 128)
+    table = torch.from_numpy(np.linspace(0, 1, 128)).to("meta")
+    assert table.dtype == torch.float64 and "np.linspace(0, 1, n)" in LESSON.flat
+
+    def multiplies(weight):
+        sizes = {"n_cols": 128, "BLOCK_SIZE": 128}
+        return "mul.f64" in lower(weighted_kernel, x, weight, x, **sizes, target="sm_90").ptx
+
+    assert multiplies(table) and not multiplies(table.float())
+
+
 def test_two_documents_keep_two_multiprocessors_busy(lesson):
     lengths = torch.full((1025,), 2000)
     lengths[0], lengths[77], lengths[600] = 0, 500_000, 500_000
@@ -199,6 +213,34 @@ def test_the_sanitizers_put_the_messages_in_that_the_lesson_speaks_of(lesson, mo
     library = (Path(triton.__path__[0]) / "backends/nvidia/lib/gsan.ll").read_text()
     for words in ("Read after write", "Write after read", "Write after write"):
         assert f"{words} race detected" in library
+
+
+def test_the_reports_of_the_sanitizers_are_what_the_lesson_reads_in_them():
+    script = (ROOT / "tools" / "record" / "sanitized.py").read_text().splitlines()
+    said = {
+        "early, consan": "pending access. Pending access type: async_copy_global_to_shared",
+        "shared, gsan": "Write after write race detected",
+        "turned, iisan": "Tensor descriptor strides must be 16-byte aligned",
+    }
+    for name, words in said.items():
+        first, *others = gpu_report(name).said.splitlines()
+        line = re.match(r"sanitized.py:(\d+): .*block: .*thread: .*Assertion `", first)
+        assert line and words in first
+        assert script[int(line[1]) - 1].strip() in LESSON.text
+        assert "device-side assert triggered" in gpu_report(name).ended
+    assert len(others) == 24 and "… (104 more lines)" in others
+    assert "block: [5,0,0]" in gpu_report("shared, gsan").said
+    assert gpu_report("early").said == "right elements: 1 of 512"
+    assert gpu_report("shared").said == gpu_report("turned").said == "no error"
+    assert gpu_report("added").said == "the same bits: False"
+    assert gpu_report("added, fpsan").said == "the same bits: True"
+
+
+@triton.jit
+def weighted_kernel(x_ptr, weight_ptr, out_ptr, n_cols, BLOCK_SIZE: tl.constexpr):
+    cols = tl.arange(0, BLOCK_SIZE)
+    x = tl.load(x_ptr + tl.program_id(axis=0) * n_cols + cols)
+    tl.store(out_ptr + cols, x * tl.load(weight_ptr + cols))
 
 
 def functions(text):

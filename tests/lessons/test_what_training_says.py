@@ -4,6 +4,7 @@ import json
 import math
 import re
 
+from course import recorded
 from tests.support.lesson import Lesson, notebook_of
 
 LESSON = Lesson("Training")
@@ -44,3 +45,19 @@ def test_the_losses_go_down_together_within_a_hundredth():
 def test_the_probabilities_would_take_what_is_said():
     assert 32 * 16384 * 16384 * 2 == 16 * 2**30 and "are 16 GiB" in LESSON.flat
     assert 32 * 16384 * 128 * 2 == 128 * 2**20 and "take 128 MiB each" in LESSON.flat
+
+
+def test_the_speeds_are_those_that_were_recorded():
+    speeds = recorded("flash_attention_backward_128_causal")
+
+    def ratios(series, peer="torch, cuDNN"):
+        return [speeds.at(peer, 2**k).ms / speeds.at(series, 2**k).ms for k in range(9, 15)]
+
+    gluon, v1, v2 = (ratios(f"flash_attention_backward{end}") for end in ("", "_v1", "_v2"))
+    assert "both come to about seven tenths of cuDNN" in LESSON.flat
+    assert all(round(ratio, 1) == 0.7 for ratio in v1[2:] + v2[2:])
+    assert "are 1.04 to 1.09 times as fast as cuDNN" in LESSON.flat
+    assert (round(min(gluon), 2), round(max(gluon), 2)) == (1.04, 1.09)
+    assert "you pay with a third of the speed" in LESSON.flat
+    paid = ratios("flash_attention_backward_v1", "flash_attention_backward")
+    assert 0.27 < 1 - sum(paid[2:]) / len(paid[2:]) < 0.37

@@ -26,10 +26,14 @@ JOINED = 8
 BINDS = 0.7
 """Starting programs is what limits a launch if programs that do nothing take this part of its time:
 else they start while others move data."""
+ALL_BYTES = 0.7
+"""A launch that takes less than this part of what its bytes take has lost loads or stores too."""
 LAUNCH_US = 3
 """How long a launch of a single program that does nothing takes on an H200."""
 LEAST_SPAN_US = 20
 """How long a launch must last for clocks to tell much: some tick once in a microsecond."""
+COMPUTING = ("products", "exchange", "math", "arithmetic")
+"""Kinds of which all loads and stores stay."""
 GRID = ("idle multiprocessors", "starting programs")
 CAUSES = {
     "loads": ("sectors", "narrow", "shared reads", "small tiles", "repeats", "pipelining"),
@@ -71,7 +75,16 @@ def blamed(
             left = [none.get(id(each), each) for each in left]
     ordered = sorted(left, key=lambda each: (each.without is not None, -each.gain))
     kept = [each for each in ordered if each.always or each.gain >= LEAST_GAIN]
-    return tuple(_with_cures(named, experiments.us) + kept)
+    return tuple(_in_order(_with_cures(named, experiments.us), kept, experiments.us))
+
+
+def _in_order(named: list[Finding], left: list[Finding], us: float) -> list[Finding]:
+    """What was measured, and behind it what was not. Only a cause that no experiment is about comes
+    before a saving that counts for less and that no rule explains."""
+    if not left or left[0].without:
+        return named + left
+    later = [each for each in named if _is_unexplained(each) and _weight(each, us) < left[0].gain]
+    return [*(each for each in named if each not in later), left[0], *later, *left[1:]]
 
 
 def weighed(evidence: Evidence, experiments: Experiments) -> Iterator[tuple[Experiment, float]]:
@@ -84,6 +97,8 @@ def weighed(evidence: Evidence, experiments: Experiments) -> Iterator[tuple[Expe
     }
     one = max((gain for each, gain in gains.items() if each.kind in MEMORY), default=0)
     for each, gain in gains.items():
+        if each.kind in COMPUTING and each.us < ALL_BYTES * evidence.least_us():
+            continue
         if each.kind not in ("memory", ADDRESSES) or gain >= BOTH * one:
             yield each, gain
 
@@ -158,6 +173,10 @@ def unexplained(evidence: Evidence, experiment: Experiment, experiments: Experim
         change,
         place=evidence.line(experiment.lines[0]) if experiment.lines else None,
     )
+
+
+def _is_unexplained(finding: Finding) -> bool:
+    return finding.cause in WORDS and not (finding.without and finding.without.cure)
 
 
 def _with_cures(named: list[Finding], us: float) -> list[Finding]:

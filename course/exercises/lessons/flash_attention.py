@@ -82,6 +82,26 @@ def _masked(
     return torch.softmax(scores, -1).nan_to_num(unseen) @ v
 
 
+def _windowed(
+    q: Tensor, k: Tensor, v: Tensor, window: int, left: bool = True, right: bool = True
+) -> Tensor:
+    """A sliding window in which a tile's keys are hidden on its left and its right, or are not: a
+    key that is not there then counts with a score of 0."""
+    outs = []
+    for first_row in range(0, len(q), BLOCK):
+        sees = first_row + len(k) - len(q)
+        first = max(sees - window + 1, 0) // BLOCK * BLOCK
+        end = min(sees + BLOCK, len(k))
+        cols = torch.arange(first, first + max(0, triton.cdiv(end - first, BLOCK)) * BLOCK)
+        tile = q[first_row : first_row + BLOCK]
+        keys, values = (pad(x, (0, 0, 0, BLOCK))[cols] for x in (k, v))
+        last = torch.arange(len(tile))[:, None] + sees
+        hidden = ((cols <= last - window) & left) | ((cols > last) & right)
+        scores = _scores(tile, keys).masked_fill(hidden.to(q.device), -torch.inf)
+        outs.append(torch.softmax(scores, -1).nan_to_num() @ values)
+    return torch.cat(outs)
+
+
 def _batches(shape: tuple[int, int, int, int, int, int], causal: int, even: int = 0) -> Case:
     """shape: batch, heads, key heads, queries, keys, head_dim. even: what a launch makes of it."""
     batch, heads, key_heads, queries, keys, head_dim = shape
@@ -140,20 +160,24 @@ def _online(
     acc_kept: Callable[[Tensor], Tensor] = torch.exp,
     total_kept: Callable[[Tensor], Tensor] = torch.exp,
     divided: bool = False,
+    m_times: float = 1.0,
 ) -> Tensor:
     """The loop over tiles of keys, with a slip.
 
     acc_kept, total_kept: what the accumulator and the total are multiplied by, of the difference
     of two maxima.
     divided: the accumulator by the total, in every turn.
+    m_times: how many times the largest score m is. Any m would cancel out, but for powers that
+        float16 cannot hold.
     """
     m = torch.full((len(q), 1), -torch.inf, dtype=q.dtype, device=q.device)
     acc, total = torch.zeros_like(q), torch.zeros_like(m)
     for first in range(0, len(k), BLOCK):
         scores = _scores(q, k[first : first + BLOCK])
-        new_m = torch.maximum(m, scores.max(-1, keepdim=True).values)
+        new_m = torch.maximum(m, scores.max(-1, keepdim=True).values * m_times)
         power, difference = torch.exp(scores - new_m), m - new_m
-        acc = acc * acc_kept(difference) + power @ v[first : first + BLOCK]
+        added = power.half().to(v.dtype) @ v[first : first + BLOCK]
+        acc = acc * acc_kept(difference) + added
         total = total * total_kept(difference) + power.sum(-1, keepdim=True)
         acc, m = acc / total if divided else acc, new_m
     return acc / total
@@ -496,6 +520,8 @@ EXERCISES = (
             lambda q, k, v: _online(q, k, v, _unscaled_exp, _unscaled_exp),
             "rescale has scale2 in it once more, and both maxima are scaled already":
             lambda q, k, v: _online(q, k, v, _scaled_twice(q), _scaled_twice(q)),
+            "the maximum is not scaled, so that powers below it are too small for float16":
+            lambda q, k, v: _online(q, k, v, m_times=LN2 * q.shape[-1] ** 0.5),
         },
         cases=(
             _case(37, 75, 64), _case(20, 90, 16, values="far apart"), _case(32, 64, 64),
@@ -625,6 +651,10 @@ EXERCISES = (
             "the window is one key too narrow": lambda q, k, v, w: _masked(q, k, v, w - 1),
             "the window is counted from the top left: that of query i ends at key i":
             lambda q, k, v, w: _masked(q, k, v, w, shift=len(q) - len(k)),
+            "the mask has no left edge: each query sees all keys from the first tile's on":
+            lambda q, k, v, w: _windowed(q, k, v, w, left=False),
+            "the mask has no right edge: each query sees keys after its own":
+            lambda q, k, v, w: _windowed(q, k, v, w, right=False),
         },
         cases=tuple(
             _case(queries, keys, scalars=(window,))

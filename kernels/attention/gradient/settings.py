@@ -36,7 +36,7 @@ QUERIES: Table = {
 
 def settings_in(table: Table, x: torch.Tensor) -> Settings:
     """The row for x, [batch, heads, length, head_dim], on its GPU: the smallest in the interpreter,
-    to which every tile costs the same whatever its size."""
+    so that a short example has several."""
     shared_kib = gpu_of(x).shared_kib if x.is_cuda else min(table)
     fitting = [limit for limit in table if limit <= shared_kib]
     if not fitting:
