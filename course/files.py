@@ -104,10 +104,11 @@ def remove_leftovers(folder: Path) -> None:
                 path.unlink()
 
 
-def write_together(contents: Mapping[Path, str | bytes]) -> None:
+def write_together(contents: Mapping[Path, str | bytes], mode: int = 0o666) -> None:
     """Write these files and make the folders they lie in; on an error everything is as it was
     before.
 
+    mode: who may read and write them, at every moment, less what the umask takes away.
     Every file is written beside its place first, and all are moved once there was room for all.
     Raises CourseError where it cannot be done: the disk is full, the folder read-only.
     """
@@ -121,13 +122,13 @@ def write_together(contents: Mapping[Path, str | bytes]) -> None:
                     raise FileExistsError(errno.EEXIST, "a folder or a device is there")
                 for folder in _make_folders(path.parent):
                     undo.callback(_try, folder.rmdir)
-                new = _beside(path, content)
+                new = _beside(path, content, mode)
                 undo.callback(_remove, new)
                 changes.append((named, path, new))
             for change in changes if len(changes) > 1 else ():
                 named, path, new = change
                 # With a copy the change can be undone without room on the disk.
-                old = _beside(path, path.read_bytes()) if path.exists() else None
+                old = _beside(path, path.read_bytes(), mode) if path.exists() else None
                 copies.callback(_remove, old)
                 undo.callback(_try, _take_back, path, new, old)
             for change in changes:
@@ -164,12 +165,13 @@ def _make_folders(folder: Path, mode: int = 0o777) -> Iterator[Path]:
             yield path
 
 
-def _beside(path: Path, content: str | bytes) -> Path:
+def _beside(path: Path, content: str | bytes, mode: int = 0o666) -> Path:
     """A file of another name in the folder of `path`, with this content; on an error there is
     none."""
     beside = path.with_name(f".course-{secrets.token_hex(8)}")
     try:
-        with beside.open("xb") as file:
+        beside.touch(mode, exist_ok=False)
+        with beside.open("wb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
     except BaseException:
         _remove(beside)

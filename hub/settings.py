@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from course.errors import CourseError
-from course.files import advice, write_whole
+from course.files import write_together, write_whole
 
 VARIABLE = "WORKSHOP_FOLDER"
 """Tells the hub and its services which folder is theirs."""
@@ -181,22 +181,25 @@ def codes(settings: Settings) -> dict[str, str]:
     wanted = [LEADER, *settings.names]
     if any(name not in known for name in wanted):
         known = {name: known.get(name) or _code() for name in [*known, *wanted]}
-        try:
-            write_private(settings.codes_file, json.dumps(known, indent=1))
-        except PermissionError as error:
-            raise not_yours(settings.folder) from error
-        except OSError as error:
-            raise CourseError(
-                f"{settings.codes_file} could not be written ({error.strerror}): {advice(error)}."
-            ) from error
+        _write_codes(settings, known)
     return {name: known[name] for name in wanted}
 
 
 def new_code(settings: Settings, name: str) -> str:
     """Give a seat another code; the code. Who is logged in stays so. Raises CourseError."""
     known = codes(settings) | {name: _code()}
-    write_private(settings.codes_file, json.dumps(known, indent=1))
+    _write_codes(settings, known)
     return known[name]
+
+
+def _write_codes(settings: Settings, known: dict[str, str]) -> None:
+    """Write them so that nobody else can read them, at no moment. Raises CourseError."""
+    try:
+        write_together({settings.codes_file: json.dumps(known, indent=1)}, mode=0o600)
+    except CourseError as error:
+        if isinstance(error.__cause__, PermissionError):
+            raise not_yours(settings.folder) from error
+        raise
 
 
 def _known_codes(file: Path) -> dict[str, str]:
@@ -221,22 +224,6 @@ def not_yours(path: Path) -> CourseError:
         f"{path} belongs to another user: run this as who started the workshop, with sudo if that"
         " was root."
     )
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file that nobody else can read, at no moment. On an error nothing is left of it.
-
-    Raises OSError.
-    """
-    beside = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write(text)
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
 
 
 def _code() -> str:

@@ -1,5 +1,6 @@
 """Measured speeds: what `bench` returns, what `make record` writes, what lessons show."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -80,6 +81,16 @@ class Speeds(Recorded):
         return "TFLOP/s" if any(timing.operations for timing in self.timings) else "TB/s"
 
     @property
+    def roof(self) -> float | None:
+        """The copy roof, where bytes are counted."""
+        return self.copy_tb_s if self.unit == "TB/s" else None
+
+    @property
+    def sizes(self) -> list[int]:
+        """All sizes, the smallest first."""
+        return sorted({timing.x for timing in self.timings})
+
+    @property
     def series(self) -> list[str]:
         return list(dict.fromkeys(timing.series for timing in self.timings))
 
@@ -94,18 +105,30 @@ class Speeds(Recorded):
         raise KeyError((series, x))
 
     def __str__(self) -> str:
-        roof = self.copy_tb_s if self.unit == "TB/s" else None
-        share = f" (share of the copy roof, {roof:.2f} TB/s)" if roof else ""
-        cells = {(t.series, t.x): self._cell(t, roof) for t in self.timings}
-        rows = [[self.x_name, *self.series]]
-        for x in sorted({timing.x for timing in self.timings}):
-            rows.append([f"{x:,}", *(cells.get((name, x), "") for name in self.series)])
-        table = numbers(rows, least=12, label=str.rjust)
+        share = f" (share of the copy roof, {self.roof:.2f} TB/s)" if self.roof else ""
+        table = numbers(self.rows(), least=12, label=str.rjust)
         return f"{self.name}: {self.unit}{share}\n{table}\n{self.source}"
 
-    @staticmethod
-    def _cell(timing: Timing, roof: float | None) -> str:
-        return f"{timing.speed:.2f} ({timing.speed / roof:.0%})" if roof else f"{timing.speed:.0f}"
+    def rows(self) -> list[list[str]]:
+        """The table: its head, and a row for each size. A percentage is of the copy roof."""
+        cells = {(timing.series, timing.x): self._cell(timing.speed) for timing in self.timings}
+        head = [self.x_name, *self.series]
+        return [head] + [
+            [f"{x:,}", *(cells.get((name, x), "") for name in self.series)] for x in self.sizes
+        ]
+
+    def _cell(self, speed: float) -> str:
+        return f"{speed:.2f} ({speed / self.roof:.0%})" if self.roof else f"{speed:.0f}"
+
+    def tops(self, names: Sequence[str]) -> str:
+        """The copy roof and the highest speed of these series, as the end of a sentence."""
+        tops, digits = [], 2 if self.roof else 0
+        for name in names:
+            top = max(self.of(name), key=lambda timing: timing.speed)
+            speed = f"{top.speed:.{digits}f} {self.unit}"
+            tops.append(f"{name} at most {speed} at {self.x_name} {top.x:,}")
+        roof = f"; the copy roof is {self.roof:.2f} TB/s" if self.roof else ""
+        return f"{roof}: {'; '.join(tops)}."
 
 
 def recorded(name: str) -> Speeds:

@@ -3,6 +3,7 @@
 import importlib
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 import torch
 
@@ -69,6 +70,27 @@ def compiled(function: Function) -> Function:
     torch._dynamo.reset()
     faster: Function = torch.compile(function, dynamic=False)
     return faster
+
+
+def backward_of(forward: Function, inputs: int) -> Function:
+    """The backward pass of a function alone: its forward pass is run once, before the timing.
+
+    inputs: how many tensors `forward` takes, of those that follow d_out in a call.
+    """
+    from torch._functorch import config  # which torch alone has not loaded
+
+    kept: list[torch.Tensor] = []
+
+    def backward(d_out: torch.Tensor, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        if not kept:
+            leaves = [each.detach().requires_grad_() for each in tensors[:inputs]]
+            # Otherwise a compiled backward pass may overwrite what the next call needs.
+            with config.patch(donated_buffer=False):
+                kept.extend([forward(*leaves), *leaves])
+        out, *leaves = kept
+        return torch.autograd.grad(out, leaves, d_out, retain_graph=True)
+
+    return cast(Function, backward)
 
 
 def peers(torchs: Function, steps: Function, copies: int, dtype: torch.dtype) -> Series:

@@ -9,7 +9,7 @@ from matplotlib.patches import Patch
 from course.gpus.limits import SECTOR_BYTES
 
 from .colors import DARK, GRAY, LIGHT
-from .shapes import box, cell, frame, label
+from .shapes import arrow, box, cell, frame, label
 
 LANE = 1.3
 """Width of a lane, and of a sector with the gap behind it; a sector alone is 1 wide."""
@@ -47,9 +47,8 @@ def draw_lane_arrows(axes: Axes, lanes: Lanes, color: str) -> list[int]:
             left = shift + places[sector]
             box(axes, left + start, 0, stop - start, 1, color)
             tip = left + (start + stop) / 2, 1.03
-            arrow = {"arrowstyle": "-|>", "mutation_scale": 6, "color": color, "lw": 0.8}
-            arrow |= {"shrinkA": 0, "shrinkB": 0}
-            axes.annotate("", tip, (x + LANE / 2, LANES_Y - 0.03), arrowprops=arrow)
+            tail = x + LANE / 2, LANES_Y - 0.03
+            arrow(axes, tail, tip, color, 0.8, "-|>", mutation_scale=6, shrinkA=0, shrinkB=0)
     for sector in touched:
         frame(axes, shift + places[sector], 0, 1, 1, edgecolor="black", lw=0.8)
     _label_bytes(axes, touched, {sector: shift + place for sector, place in places.items()})

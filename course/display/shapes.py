@@ -1,10 +1,10 @@
 """Rectangles and labels, of which most pictures are made."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Patch, Rectangle
 
 from .colors import DARK, GRAY, ink
 from .picture import Span
@@ -53,10 +53,11 @@ def cells(
 
 
 def arrow(
-    axes: Axes, start: Span, end: Span, color: str = "black", lw: float = 1.5, style: str = "->"
-) -> None:
-    """An arrow from one point to another, also outside of the axes."""
-    look = {"arrowstyle": style, "color": color, "lw": lw}
+    axes: Axes, start: Span, end: Span, color: str = "black", lw: float = 1.5, style: str = "->",
+    **more: float,
+) -> None:  # fmt: skip
+    """An arrow from one point to another, also outside of the axes. more: its other settings."""
+    look = {"arrowstyle": style, "color": color, "lw": lw, **more}
     axes.annotate("", end, start, arrowprops=look, annotation_clip=False)
 
 
@@ -67,3 +68,11 @@ def masked_cell(axes: Axes, x: float, y: float, text: str = "") -> None:
     if text:
         paper = {"facecolor": "white", "edgecolor": "none", "pad": 1.2}
         label(axes, x + 0.5, y + 0.5, text, color=DARK, bbox=paper)
+
+
+def legend_below(axes: Axes, colors: Mapping[str, str], columns: int) -> None:
+    """What colors mean, below the picture. colors: words -> their color."""
+    handles = [Patch(color=color, label=words) for words, color in colors.items()]
+    axes.figure.legend(
+        handles=handles, loc="outside lower left", ncols=columns, fontsize=8.5, frameon=False
+    )

@@ -42,7 +42,6 @@ _MODULES = {
     "ring": "course.draw.ring_timeline",
     "reading": "course.draw.known_lines",
     "residence": "course.draw.attention_sketches",
-    "roof": "course.draw.roof_bars",
     "roofline": "course.draw.roofline_plot",
     "room": "course.draw.room_map",
     "ruler": "course.draw.memory_ruler",

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from course.display.colors import GRAY, LIGHT, PALETTE, ink, paler
-from course.display.picture import Picture, new_figure
+from course.display.picture import Picture, new_axes
 from course.display.shapes import arrow, box, frame, label
 from course.errors import CourseError
 
@@ -105,8 +105,7 @@ def attention(
     scores = _Scores(n_queries, n_keys, block_m, block_n, causal, window)
     _check(scores, program)
     inch = min(WIDTH / scores.width, HEIGHT / scores.height)  # per element
-    figure = new_figure(max(inch * scores.width, LEGEND) + 1.5, inch * scores.height + 1.75)
-    axes = figure.subplots()
+    axes = new_axes(max(inch * scores.width, LEGEND) + 1.5, inch * scores.height + 1.75)
     _draw_strips(axes, scores, program, inch)
     for i, j in scores.kinds:
         _draw_tile(axes, scores, i, j, faint=program not in (None, i))
@@ -119,17 +118,12 @@ def attention(
     if (scores.width, scores.height) != (n_keys, n_queries):
         _draw_padding(axes, scores)
         legend["past the end"] = _swatch("white", hatch="////")
-    figure.legend(
-        [*legend.values()],
-        [*legend],
-        loc="outside lower center",
-        ncols=4,
-        fontsize=9,
-        frameon=False,
-    )
+    handles, names = [*legend.values()], [*legend]
+    style = {"ncols": 4, "fontsize": 9, "frameon": False}
+    axes.figure.legend(handles, names, loc="outside lower center", **style)
     axes.set_aspect("equal")
     axes.axis("off")
-    return Picture.of(figure, _alt(scores, program))
+    return Picture.of_axes(axes, _alt(scores, program))
 
 
 def _check(scores: _Scores, program: int | None) -> None:

@@ -105,20 +105,10 @@ def packing(key_heads: int, group: int) -> Picture:
             box(axes, packed, 0, 0.85, TILE_ROWS, LIGHT)
         row = TILE_ROWS - 1 - head % group
         box(axes, packed, row, 0.85, 1, color, edgecolor="white", lw=0.5)
-    label(
-        axes,
-        heads / 2,
-        -1.6,
-        f"a tile per head: {heads} tiles, 1 of {TILE_ROWS} rows used",
-        fontsize=9,
-    )
-    label(
-        axes,
-        heads + 2 + key_heads / 2,
-        -1.6,
-        f"packed: {key_heads},\n{group} rows used",
-        fontsize=9,
-    )
+    unpacked = f"a tile per head: {heads} tiles, 1 of {TILE_ROWS} rows used"
+    together = f"packed: {key_heads},\n{group} rows used"
+    for x, words in ((heads / 2, unpacked), (heads + 2 + key_heads / 2, together)):
+        label(axes, x, -1.6, words, fontsize=9)
     alt = (
         f"{heads} heads of one query, {group} to a key head. Unpacked they are {heads} tiles of "
         f"{TILE_ROWS} rows with one row used in each, packed {key_heads} tiles with {group}."

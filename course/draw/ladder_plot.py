@@ -87,7 +87,7 @@ def ladder_points(
 
     Raises CourseError where a version was not timed so.
     """
-    sizes = sorted({timing.x for timing in result.timings})
+    sizes = result.sizes
     x = sizes[-1] if x is None else x
     if result.unit != "TFLOP/s":
         raise CourseError(f"draw.ladder shows operations; {result.name} was timed by its bytes.")

@@ -2,12 +2,9 @@
 
 from collections.abc import Mapping
 
-from matplotlib.axes import Axes
-from matplotlib.patches import Patch
-
 from course.display.colors import ink
 from course.display.picture import WIDTH, Picture, new_axes
-from course.display.shapes import box, label
+from course.display.shapes import box, label, legend_below
 
 
 def fitting(text: str, inches: float, letter: float) -> str:
@@ -19,14 +16,6 @@ def fitting(text: str, inches: float, letter: float) -> str:
         if max(map(len, words.split("\n"))) * letter < inches:
             return words
     return ""
-
-
-def legend_below(axes: Axes, colors: Mapping[str, str], columns: int) -> None:
-    """What colors mean, below the picture. colors: words -> their color."""
-    handles = [Patch(color=color, label=words) for words, color in colors.items()]
-    axes.figure.legend(
-        handles=handles, loc="outside lower left", ncols=columns, fontsize=8.5, frameon=False
-    )
 
 
 class Lanes:

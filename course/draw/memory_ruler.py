@@ -234,26 +234,11 @@ def _draw_slot(axes: Any, access: WarpAccess, slot: Slot, x: float, y: float) ->
         owner = access.owners.get(sector * elements + place)
         waste = WASTED if sector in access.touched else "white"
         color, left = waste if owner is None else thread_color(owner), x + place * width
-        box(
-            axes,
-            left,
-            y,
-            width,
-            CELL,
-            color,
-            edgecolor="white" if color != "white" else GRAY,
-            lw=0.4,
-        )
+        edge = "white" if color != "white" else GRAY
+        box(axes, left, y, width, CELL, color, edgecolor=edge, lw=0.4)
         if owner is not None and access.itemsize > 1:
-            text = str(owner) if access.stride else "all"
-            label(
-                axes,
-                left + width / 2,
-                y + CELL / 2,
-                text,
-                color=ink(color),
-                fontsize=7 if access.itemsize > 2 else 6.5,
-            )
+            text, size = str(owner) if access.stride else "all", 7 if access.itemsize > 2 else 6.5
+            label(axes, left + width / 2, y + CELL / 2, text, color=ink(color), fontsize=size)
     # A halo, since dark cells would hide a dark border; no halo is above a border.
     for color, thick, above in (("white", 3, 1.1), ("black", 1.5, 1.2)):
         frame(axes, x, y, SECTOR_BYTES * BYTE, CELL, edgecolor=color, lw=thick, zorder=above)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from course.display.colors import DARK, GRAY, WORK
 from course.display.picture import Picture
-from course.display.shapes import label
+from course.display.shapes import arrow, label
 
 from .arguments import check_whole
 from .lanes import Lanes
@@ -59,9 +59,8 @@ def specialized(consumers: int = 2, tiles: int = 5) -> Picture:
     lanes.axes.plot([0, end], [line, line], color=GRAY, lw=0.8)
     for time, words, down in _handed_over(bars):
         ends = [(time, 1.0), (time, 1.02 - len(rows) + 0.9)]
-        style = {"arrowstyle": "-|>", "color": DARK, "lw": 1.0, "shrinkA": 0, "shrinkB": 0}
-        tip, tail = reversed(ends) if down else ends
-        lanes.axes.annotate("", tip, tail, arrowprops=style)
+        tail, tip = ends if down else ends[::-1]
+        arrow(lanes.axes, tail, tip, DARK, 1.0, "-|>", shrinkA=0, shrinkB=0)
         label(lanes.axes, time, 1.16, words, fontsize=8.5)
     names = {"load k or v of a tile": "load", "dot (the number is the tile's)": "dot",
              "softmax": "softmax"}  # fmt: skip

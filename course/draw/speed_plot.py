@@ -67,7 +67,7 @@ def speeds(
     else:
         own = _draw_roofs(axes, result, log)
         axes.set_ylabel(f"{result.unit}, logarithmic" if log else result.unit)
-    _number_sizes(axes, sorted({timing.x for timing in result.timings}))
+    _number_sizes(axes, result.sizes)
     axes.set_xlabel(result.x_name)
     labels = axes.get_legend_handles_labels()[1]
     most = max(1, min(5, LEGEND // (max(map(len, labels)) + 8)))
@@ -165,10 +165,9 @@ def _at(result: Speeds, xs: list[int]) -> Speeds:
     """The timings at these sizes alone."""
     if not isinstance(xs, (list, tuple)) or not xs:
         raise CourseError(f"draw.speeds takes a list of sizes, as [1024, 4096]; xs is {xs!r}.")
-    sizes = sorted({timing.x for timing in result.timings})
     for x in xs:
-        if x not in sizes:
-            there = ", ".join(f"{size:,}" for size in sizes)
+        if x not in result.sizes:
+            there = ", ".join(f"{size:,}" for size in result.sizes)
             raise CourseError(f"{result.name} has no {result.x_name} {x!r}: there is {there}.")
     return replace(result, timings=tuple(timing for timing in result.timings if timing.x in xs))
 
@@ -181,11 +180,4 @@ def _alt(result: Speeds, names: list[str], relative_to: str | None) -> str:
             ratios = [ratio for _, ratio in _ratios(result, result.of(name), relative_to)]
             spans.append(f"{name} {min(ratios):.2f} to {max(ratios):.2f}")
         return f"Speed in times that of {relative_to} {where}: {'; '.join(spans)}."
-    tops = []
-    digits = 2 if result.unit == "TB/s" else 0
-    for name in names:
-        top = max(result.of(name), key=lambda timing: timing.speed)
-        speed = f"{top.speed:.{digits}f} {result.unit}"
-        tops.append(f"{name} at most {speed} at {result.x_name} {top.x:,}")
-    roof = f"; the copy roof is {result.copy_tb_s:.2f} TB/s" if result.unit == "TB/s" else ""
-    return f"Speed {where}{roof}: {'; '.join(tops)}."
+    return f"Speed {where}{result.tops(names)}"

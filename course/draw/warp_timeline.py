@@ -7,10 +7,10 @@ from matplotlib.ticker import FuncFormatter
 
 from course.display.colors import DARK, GRAY, LIGHT, SKY, WORK, YELLOW, paler
 from course.display.picture import Picture, new_axes
+from course.display.shapes import legend_below
 from course.errors import CourseError
 
 from .arguments import check_kind
-from .lanes import legend_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

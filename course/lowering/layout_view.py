@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.patches import Patch
 
 from course.display.colors import BANKS, WARPS, ink, paler
-from course.display.picture import WIDTH, Picture, new_figure
+from course.display.picture import WIDTH, Picture, new_axes
 from course.display.shapes import box, frame, label
 from course.errors import CourseError
 from course.triton_internals.ir import block_types
@@ -109,28 +109,25 @@ def _picture(drawn: Layout, thread: Thread | None, access: Layout | None, rows: 
         alt += f" An access by warp 0: {moved}."
     title = "\n".join(textwrap.fill(line, 118) for line in title.split("\n"))
     height = (0.36 if tall else 0.27) * len(lines)
-    figure = new_figure(WIDTH, height + 0.75 + 0.17 * title.count("\n"))
-    axes = figure.subplots()
+    axes = new_axes(WIDTH, height + 0.75 + 0.17 * title.count("\n"))
     for y, (name, boxes) in enumerate(zip(names, lines, strict=True)):
         if thread:
             _draw_row_of_one(axes, -y, boxes, inch)
         else:
             _draw_row(axes, -y, boxes, size=_size(lines, inch), dimmed=moved is not None)
         label(axes, -0.01 * columns, -y + 0.5, name, ha="right")
-    axes.set_xlim(-MARGIN * columns, columns)
-    axes.set_ylim(1 - len(lines), 1.05)
     axes.set_title(title, fontsize=9.5, loc="left")
-    axes.axis("off")
     shown = {each.color for boxes in lines for each in boxes}
     legend = [] if thread else [each for each in _legend(drawn) if each[1] in shown]
     if legend:
         swatches = [Patch(color=color, label=name) for name, color in legend]
         spacing = {"columnspacing": 1.2, "handlelength": 1.2, "handletextpad": 0.5}
-        figure.legend(
+        axes.figure.legend(
             handles=swatches, loc="outside lower center", ncols=8, fontsize=8, frameon=False,
             **spacing,
         )  # fmt: skip
-    return Picture.of(figure, alt, 256 if drawn.shared else 48)
+    across, up = (-MARGIN * columns, columns), (1 - len(lines), 1.05)
+    return Picture.of_sketch(axes, across, up, alt, 256 if drawn.shared else 48)
 
 
 def _without_empty(names: list[str], lines: list[list[Box]]) -> tuple[list[str], list[list[Box]]]:

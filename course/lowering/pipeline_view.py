@@ -3,11 +3,10 @@
 import itertools
 
 from matplotlib.axes import Axes
-from matplotlib.patches import Patch
 
 from course.display.colors import DARK, GRAY, WORK, ink
-from course.display.picture import WIDTH, Picture, new_figure
-from course.display.shapes import box, label
+from course.display.picture import WIDTH, Picture, new_axes
+from course.display.shapes import box, label, legend_below
 from course.errors import CourseError
 from course.type_names import kind_of
 
@@ -46,8 +45,7 @@ def pipeline(lowered: Lowered, loop: int = 0) -> Picture:
     # Where a load goes on beside arithmetic of its own iteration, that has a lane below the loads.
     lanes = len(loads) + 1 if loads_beside_arithmetic(bars) else 0
     tall = 0.36 if not lanes else 0.48
-    figure = new_figure(max(MARGIN + inch * end, 5.6), tall * (ITERATIONS + 2) + 1.05)
-    axes = figure.subplots()
+    axes = new_axes(max(MARGIN + inch * end, 5.6), tall * (ITERATIONS + 2) + 1.05)
     for bar in bars:
         _draw_bar(axes, bar, loads, lanes, inch, tall)
     for iteration in range(ITERATIONS):
@@ -59,12 +57,9 @@ def pipeline(lowered: Lowered, loop: int = 0) -> Picture:
         fontsize=9.5, loc="left",
     )  # fmt: skip
     kinds = [kind for kind in WORK if any(each.kind == kind for each in operations)]
-    handles = [Patch(color=WORK[kind], label=_kind_text(kind, operations)) for kind in kinds]
-    figure.legend(handles=handles, loc="outside lower left", ncols=4, fontsize=8.5, frameon=False)
-    axes.set_xlim(-MARGIN / inch, max(end, (5.6 - MARGIN) / inch))
-    axes.set_ylim(-ITERATIONS - 1.1, 1.05)
-    axes.axis("off")
-    return Picture.of(figure, _alt(schedule, operations))
+    legend_below(axes, {_kind_text(kind, operations): WORK[kind] for kind in kinds}, 4)
+    across = (-MARGIN / inch, max(end, (5.6 - MARGIN) / inch))
+    return Picture.of_sketch(axes, across, (-ITERATIONS - 1.1, 1.05), _alt(schedule, operations))
 
 
 def _kind_text(kind: str, operations: list[ScheduledOperation]) -> str:

@@ -8,7 +8,7 @@ import html
 import math
 from pathlib import Path
 
-from course.benching.result import Speeds, Timing
+from course.benching.result import Speeds
 from course.gpus.recorded import EARLIER
 
 from . import ROOT
@@ -61,31 +61,19 @@ def figure(speeds: Speeds) -> str:
 
 def table(speeds: Speeds) -> str:
     """The speeds, a row per size. A share is of the copy roof."""
-    roof = speeds.copy_tb_s if speeds.unit == "TB/s" else None
-    cells = {(timing.series, timing.x): _cell(timing, roof) for timing in speeds.timings}
-    rows = [
-        [f"{x:,}", *(cells.get((name, x), "") for name in speeds.series)] for x in _sizes(speeds)
-    ]
-    head = [speeds.x_name, *speeds.series]
+    head, *rows = speeds.rows()
+    roof = speeds.roof
     of = f" A percentage is the share of the copy roof, {roof:.2f} TB/s." if roof else ""
     lines = ["| " + " | ".join(row) + " |" for row in (head, ["--:"] * len(head), *rows)]
     return f"In {speeds.unit}.{of}\n\n" + "\n".join(lines) + "\n"
-
-
-def _cell(timing: Timing, roof: float | None) -> str:
-    return f"{timing.speed:.2f} ({timing.speed / roof:.0%})" if roof else f"{timing.speed:.0f}"
-
-
-def _sizes(speeds: Speeds) -> list[int]:
-    return sorted({timing.x for timing in speeds.timings})
 
 
 class Axes:
     """Where sizes and speeds stand in a plot."""
 
     def __init__(self, speeds: Speeds) -> None:
-        self.sizes = _sizes(speeds)
-        self.roof = speeds.copy_tb_s if speeds.unit == "TB/s" else 0.0
+        self.sizes = speeds.sizes
+        self.roof = speeds.roof or 0.0
         most = max([self.roof, *(timing.speed for timing in speeds.timings)])
         self.step = _step(most)
         self.top = self.step * math.ceil(most / self.step + 0.05)
@@ -132,7 +120,8 @@ def plot(speeds: Speeds) -> str:
         parts.append(f'<g class="series-{rank % MARKS}">{band}{line}{marks}</g>')
     if speeds.outdated:
         parts.append(_text(WIDTH - RIGHT, TOP - 14, EARLIER, "end"))
-    label = html.escape(described(speeds))
+    earlier = f", {EARLIER}" if speeds.outdated else ""
+    label = html.escape(f"Speed over {speeds.x_name}{earlier}{speeds.tops(speeds.series)}")
     inside = "".join(parts)
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{inside}</svg>'
 
@@ -156,20 +145,6 @@ def _level(kind: str, y: float) -> str:
 
 def _text(x: float, y: float, text: str, anchor: str = "middle") -> str:
     return f'<text x="{x}" y="{y}" text-anchor="{anchor}">{html.escape(text)}</text>'
-
-
-def described(speeds: Speeds) -> str:
-    """What the plot shows, in words."""
-    digits = 2 if speeds.unit == "TB/s" else 0
-    tops = []
-    for name in speeds.series:
-        best = max(speeds.of(name), key=lambda timing: timing.speed)
-        tops.append(
-            f"{name} at most {best.speed:.{digits}f} {speeds.unit} at {speeds.x_name} {best.x:,}"
-        )
-    roof = f"; the copy roof is {speeds.copy_tb_s:.2f} TB/s" if speeds.unit == "TB/s" else ""
-    earlier = f", {EARLIER}" if speeds.outdated else ""
-    return f"Speed over {speeds.x_name}{earlier}{roof}: {'; '.join(tops)}."
 
 
 def _step(most: float) -> float:

@@ -10,6 +10,7 @@ from course.benching import api, run_study
 from course.benching.api import bench
 from course.benching.benchmarks import Study, operation
 from course.benching.result import Speeds, Timing
+from course.benching.series import backward_of
 from course.errors import CourseError
 from course.gpus import timing
 from course.gpus.recorded import Machine
@@ -136,3 +137,18 @@ def test_peers_are_timed_in_turns(monkeypatch):
     timings = run_study._timings_at(study, 1)
     assert order == ["a", "b"] * run_study.ROUNDS
     assert [(timing.series, timing.ms) for timing in timings] == [("a", 1.0), ("b", 1.0)]
+
+
+def test_a_backward_pass_is_timed_alone_after_one_forward_pass():
+    calls = []
+
+    def product(x, weight):
+        calls.append(x)
+        return x * weight
+
+    backward = backward_of(product, inputs=2)
+    d_out, x, weight = torch.randn(3, 4, 5).unbind()
+    for _ in range(2):
+        d_x, d_weight = backward(d_out, x, weight, torch.ones(4))
+        assert torch.equal(d_x, d_out * weight) and torch.equal(d_weight, d_out * x)
+    assert len(calls) == 1

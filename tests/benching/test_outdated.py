@@ -105,7 +105,6 @@ def test_to_tell_an_outdated_record_neither_torch_nor_a_kernel_is_imported():
 SHOWN = {
     "speeds": lambda: draw.speeds(recorded("vector_add")),
     "relative speeds": lambda: draw.speeds(recorded("vector_add"), relative_to="torch.add"),
-    "roof": lambda: draw.roof(recorded("vector_add"), x=2**20),
     "ladder": lambda: draw.ladder(recorded("matmul"), {"matmul_v1": 32}),
     "roofline": lambda: draw.roofline(ladder=recorded("matmul"), per_byte={"matmul_v1": 32}),
     "timeline": lambda: draw.timeline(attention_timeline().of("two consumers")),

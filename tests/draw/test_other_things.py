@@ -12,7 +12,6 @@ OF_SPEEDS = r'what `bench` or `recorded` returned, as recorded\("softmax"\); thi
     ("make", "says"),
     [
         (lambda: draw.speeds("softmax"), f"draw.speeds takes {OF_SPEEDS}"),
-        (lambda: draw.roof("softmax"), f"draw.roof takes {OF_SPEEDS}"),
         (lambda: draw.ladder("matmul", {}), f"draw.ladder takes {OF_SPEEDS}"),
         (lambda: draw.machine("H200"), r"takes what gpu_facts\(\) returned; this is a str"),
         (lambda: draw.timeline(attention_timeline()), r"takes one of `attention_timeline\(\)`"),
@@ -20,7 +19,7 @@ OF_SPEEDS = r'what `bench` or `recorded` returned, as recorded\("softmax"\); thi
         (lambda: draw.broadcast([1], [2], "x"), "takes a whole number as stride; it is 'x'"),
         (lambda: gpu_report("odd"), "there is 'out of bounds', 'out of bounds, checked'"),
     ],
-    ids=["speeds", "roof", "ladder", "machine", "timeline", "rescale", "broadcast", "report"],
+    ids=["speeds", "ladder", "machine", "timeline", "rescale", "broadcast", "report"],
 )
 def test_it_is_refused(make, says):
     with pytest.raises(CourseError, match=says):

@@ -1,5 +1,6 @@
 """What the leader's command prepares and says, before the hub runs."""
 
+import errno
 import json
 import os
 import re
@@ -15,7 +16,7 @@ from typer.testing import CliRunner
 from course.errors import CourseError
 from hub import keeping, one_account, slips, start, tools
 from hub.__main__ import app
-from hub.settings import Settings, codes, read, seat_name, write_private
+from hub.settings import Settings, codes, read, seat_name
 
 
 @pytest.fixture
@@ -74,16 +75,35 @@ def test_who_did_not_start_the_workshop_is_told_to_use_sudo(settings, request):
             attempt()
 
 
-def test_a_private_file_that_cannot_be_put_in_place_leaves_nothing(tmp_path):
-    (tmp_path / "codes.json").mkdir()
-    with pytest.raises(OSError):
-        write_private(tmp_path / "codes.json", "secret")
-    assert [path.name for path in tmp_path.iterdir()] == ["codes.json"]
+def test_codes_that_cannot_be_put_in_place_leave_nothing(settings, monkeypatch):
+    start.make_folder(settings)
+    there = set(settings.folder.iterdir())
+    monkeypatch.setattr(Path, "replace", no_room)
+    with pytest.raises(CourseError, match=r"codes\.json could not be written .*make room"):
+        codes(settings)
+    assert set(settings.folder.iterdir()) == there
+
+
+def no_room(*_):
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_codes_that_cannot_be_written_say_what_to_do(settings):
-    with pytest.raises(CourseError, match=r"codes\.json could not be written"):  # no folder
-        codes(settings)
+    nowhere = Path("/proc/room")  # no folder can be made there
+    with pytest.raises(CourseError, match=r"codes\.json could not be written"):
+        codes(replace(settings, folder=nowhere))
+
+
+def test_codes_are_private_while_they_are_written_too(settings, monkeypatch):
+    start.make_folder(settings)
+    modes, own = [], Path.replace
+    monkeypatch.setattr(
+        Path, "replace", lambda new, path: (modes.append(mode(new)), own(new, path))[1]
+    )
+    old = os.umask(0)
+    codes(settings)
+    os.umask(old)
+    assert modes == [0o600] and mode(settings.codes_file) == 0o600
 
 
 @pytest.mark.parametrize(

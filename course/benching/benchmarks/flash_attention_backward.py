@@ -2,6 +2,7 @@
 backends, each with a forward pass that was run before."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import cast
 
@@ -9,8 +10,8 @@ import torch
 from torch.nn.attention import SDPBackend
 
 from course.benching.benchmarks import Function, Operation, Series, Study
-from course.benching.benchmarks.flash_attention import STUDIES, TOKENS, WIDTH, by_torch
-from course.benching.series import text_of
+from course.benching.benchmarks import flash_attention as in_tl
+from course.benching.series import backward_of
 from course.verifying.inputs import Case, Input
 from kernels.attention import flash_attention
 from kernels.attention.gradient import (
@@ -127,32 +128,19 @@ def _cases() -> list[Case]:
     return cases
 
 
-def _by_torch(backend: SDPBackend, causal: bool) -> Function:
-    """The backward pass of torch's attention alone: its forward pass is run once, before."""
-    kept: list[torch.Tensor] = []
-
-    def backward(d_out: torch.Tensor, *inputs: torch.Tensor) -> Gradients:
-        if not kept:
-            leaves = [x.detach().requires_grad_() for x in inputs[:3]]
-            kept.extend([by_torch(backend, causal)(*leaves), *leaves])
-        out, *leaves = kept
-        return torch.autograd.grad(out, leaves, d_out, retain_graph=True)
-
-    return cast(Function, backward)
-
-
 def _study(head_dim: int, causal: bool, dtype: torch.dtype) -> Study:
+    like = in_tl.study(head_dim, causal, dtype)
+
     def make(length: int) -> tuple[torch.Tensor, ...]:
-        shape = (TOKENS // length, WIDTH // head_dim, length, head_dim)
-        d_out, q, k, v = (torch.randn(shape, dtype=dtype, device="cuda") for _ in range(4))
+        q, k, v = like.make(length)
         out, lse = flash_attention(q, k, v, causal, return_lse=True)
-        return d_out, q, k, v, out, lse
+        return torch.randn_like(q), q, k, v, out, lse
 
     def ours(version: Callable[..., Gradients]) -> Callable[[int], Function]:
         return lambda length: cast(Function, partial(version, causal=causal))
 
     def torchs(backend: SDPBackend) -> Callable[[int], Function]:
-        return lambda length: _by_torch(backend, causal)
+        return lambda length: backward_of(in_tl.by_torch(backend, causal), 3)
 
     series: Series = {"flash_attention_backward": ours(flash_attention_backward)}
     if dtype == torch.float16:
@@ -161,17 +149,14 @@ def _study(head_dim: int, causal: bool, dtype: torch.dtype) -> Study:
             series["flash_attention_backward_v2"] = ours(flash_attention_backward_v2)
     series["torch, flash"] = torchs(SDPBackend.FLASH_ATTENTION)
     series["torch, cuDNN"] = torchs(SDPBackend.CUDNN_ATTENTION)
-    masked = "_causal" * causal
-    rounded = "" if dtype == torch.float16 else f"_{text_of(dtype)}"
-    return Study(
-        name=f"flash_attention_backward_{head_dim}{masked}{rounded}",
-        x_name="length",
-        xs=[2**k for k in range(9, 15)],
+    return replace(
+        like,
+        name=like.name.replace("flash_attention", "flash_attention_backward"),
         make=make,
         # d_out, q, k, v, out and lse are read once; dQ, dK and dV are written once.
         bytes=lambda d_out, q, k, v, out, lse: 8 * q.nbytes + lse.nbytes,
-        # 5 products, each of 2 * B * H * N * N * D
-        operations=lambda d_out, q, *_: 10 * TOKENS * q.shape[2] * WIDTH // (2 if causal else 1),
+        # 5 products, where the forward pass has 2 of the same size
+        operations=lambda d_out, q, *_: in_tl.operations_of(q.shape[2], causal) * 5 // 2,
         series=series,
     )
 
@@ -182,5 +167,5 @@ OPERATION = Operation(
     reference=reference,
     cases=_cases(),
     absolute=rounding,
-    studies=[_study(*which) for which in STUDIES],
+    studies=[_study(*which) for which in in_tl.STUDIES],
 )

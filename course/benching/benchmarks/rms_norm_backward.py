@@ -10,7 +10,7 @@ import torch
 from course.benching.benchmarks import Function, Operation, Study
 from course.benching.benchmarks.rms_norm import WIDTHS, by_torch, in_steps
 from course.benching.benchmarks.rms_norm import reference as formula
-from course.benching.series import at_every_size, compiled, matrices_copied, row_study
+from course.benching.series import at_every_size, backward_of, compiled, matrices_copied, row_study
 from course.verifying.inputs import FLOATS, Case, Input
 from kernels.rms_norm import EPS
 from kernels.rms_norm_backward import rms_norm_backward, rms_norm_backward_v1, rms_norm_backward_v2
@@ -73,25 +73,6 @@ def _of(
     return at_every_size(cast(Function, function), most)
 
 
-def _by_autograd(forward: Function) -> Function:
-    """The backward pass of a function alone: its forward pass is run once, before the timing."""
-    kept: list[torch.Tensor] = []
-
-    def backward(
-        d_out: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, rstd: torch.Tensor
-    ) -> Gradients:
-        if not kept:
-            leaves = [each.detach().requires_grad_() for each in (x, weight)]
-            # Otherwise a compiled backward pass may overwrite what the next call needs.
-            with torch._functorch.config.patch(donated_buffer=False):
-                kept.extend([forward(*leaves), *leaves])
-        out, *leaves = kept
-        d_x, d_weight = torch.autograd.grad(out, leaves, d_out, retain_graph=True)
-        return d_x, d_weight
-
-    return cast(Function, backward)
-
-
 def _study(name: str, dtype: torch.dtype) -> Study:
     def inputs(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         rstd = torch.rsqrt(x.float().square().mean(-1) + EPS)
@@ -108,8 +89,8 @@ def _study(name: str, dtype: torch.dtype) -> Study:
             "rms_norm_backward": _of(rms_norm_backward),
             "rms_norm_backward_v1": _of(rms_norm_backward_v1),
             "rms_norm_backward_v2": _of(rms_norm_backward_v2, most=2**13),  # wider rows spill
-            "torch": lambda n: _by_autograd(by_torch),
-            "torch.compile": lambda n: _by_autograd(compiled(in_steps)),
+            "torch": lambda n: backward_of(by_torch, 2),
+            "torch.compile": lambda n: backward_of(compiled(in_steps), 2),
             "copy": matrices_copied(3, dtype),
         },
     )

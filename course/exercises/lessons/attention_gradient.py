@@ -40,35 +40,24 @@ def _numbers(q: Tensor, k: Tensor, v: Tensor, d_out: Tensor, scale: float) -> tu
     return scores.logsumexp(1).float(), delta.float()
 
 
-def _by_keys(
-    kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, d_out: Tensor, scale: float,
-    with_v: bool = True,
-) -> Tensor:  # fmt: skip
-    """Launch a kernel whose programs own keys; its result has their shape."""
-    (lse, delta), out = _numbers(q, k, v, d_out, scale), torch.empty_like(k)
-    rest = (v, lse, delta) if with_v else (lse,)
-    kernel[(triton.cdiv(len(k), BLOCK),)](
-        q, k, *rest, d_out, out, len(q), len(k), scale, D=q.shape[1], BLOCK_M=BLOCK, BLOCK_N=BLOCK
-    )
-    return out
+def _launched_by(owned: str, with_v: bool = True) -> TensorFunction:
+    """What launches a kernel whose programs own "keys" or "queries", whose shape its result has.
 
+    with_v: whether it is given the values, and delta.
+    """
 
-def _for_values(
-    kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, d_out: Tensor, scale: float
-) -> Tensor:
-    return _by_keys(kernel, q, k, v, d_out, scale, with_v=False)
+    def launch(
+        kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, d_out: Tensor, scale: float
+    ) -> Tensor:
+        (lse, delta), own = _numbers(q, k, v, d_out, scale), k if owned == "keys" else q
+        given, out = (v, lse, delta) if with_v else (lse,), torch.empty_like(own)
+        kernel[(triton.cdiv(len(own), BLOCK),)](
+            q, k, *given, d_out, out, len(q), len(k), scale,
+            D=q.shape[1], BLOCK_M=BLOCK, BLOCK_N=BLOCK,
+        )  # fmt: skip
+        return out
 
-
-def _by_queries(
-    kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, d_out: Tensor, scale: float
-) -> Tensor:
-    """Launch a kernel whose programs own queries; its result has their shape."""
-    out = torch.empty_like(q)
-    kernel[(triton.cdiv(len(q), BLOCK),)](
-        q, k, v, *_numbers(q, k, v, d_out, scale), d_out, out, len(q), len(k), scale,
-        D=q.shape[1], BLOCK_M=BLOCK, BLOCK_N=BLOCK,
-    )  # fmt: skip
-    return out
+    return launch
 
 
 def _last_tile(x: Tensor) -> slice:
@@ -190,6 +179,21 @@ def _slips(product: TensorFunction) -> dict[str, TensorFunction]:
     }  # fmt: skip
 
 
+def _through_scores(owned: str, out: str, product: TensorFunction) -> KernelExercise:
+    """dK or dQ, by a kernel whose programs own keys or queries."""
+    given = ("q_ptr", "k_ptr", "v_ptr", "lse_ptr", "delta_ptr", "d_out_ptr", out)
+    return KernelExercise(
+        f"gradient-of-{owned}",
+        parameters=(*given, *SIZES),
+        reference=_gradient(product),
+        slips=_slips(product),
+        cases=CASES,
+        launch=_launched_by(owned),
+        absolute=ROUNDED,
+        compiled=dots_in_16_bits,
+    )
+
+
 EXERCISES = (
     KernelExercise(
         "gradient-of-values",
@@ -202,34 +206,12 @@ EXERCISES = (
             "dv holds the last tile of queries alone": _last_values,
         },
         cases=CASES,
-        launch=_for_values,
+        launch=_launched_by("keys", with_v=False),
         absolute=ROUNDED,
         compiled=dots_in_16_bits,
     ),
-    KernelExercise(
-        "gradient-of-keys",
-        parameters=(
-            "q_ptr", "k_ptr", "v_ptr", "lse_ptr", "delta_ptr", "d_out_ptr", "dk_ptr", *SIZES,
-        ),
-        reference=_gradient(_with_keys),
-        slips=_slips(_with_keys),
-        cases=CASES,
-        launch=_by_keys,
-        absolute=ROUNDED,
-        compiled=dots_in_16_bits,
-    ),
-    KernelExercise(
-        "gradient-of-queries",
-        parameters=(
-            "q_ptr", "k_ptr", "v_ptr", "lse_ptr", "delta_ptr", "d_out_ptr", "dq_ptr", *SIZES,
-        ),
-        reference=_gradient(_with_queries),
-        slips=_slips(_with_queries),
-        cases=CASES,
-        launch=_by_queries,
-        absolute=ROUNDED,
-        compiled=dots_in_16_bits,
-    ),
+    _through_scores("keys", "dk_ptr", _with_keys),
+    _through_scores("queries", "dq_ptr", _with_queries),
     KernelExercise(
         "gradient-of-a-group",
         parameters=(

@@ -17,7 +17,6 @@ from ._dispatch import operation
 from ._random import Generator, manual_seed, rand, randint, randn
 from ._tensor import (
     ONE,
-    TWO,
     Size,
     Tensor,
     UntypedStorage,
@@ -283,39 +282,19 @@ class finfo:  # noqa: N801
         self.min = -self.max
 
 
-class iinfo:  # noqa: N801
+def iinfo(kind: dtype) -> np.iinfo[Any]:
     """The limits of an integer dtype."""
-
-    def __init__(self, kind: dtype) -> None:
-        limits = np.iinfo(kind.bits)
-        self.min, self.max, self.bits = (
-            builtins.int(limits.min),
-            builtins.int(limits.max),
-            limits.bits,
-        )
+    return np.iinfo(kind.bits)
 
 
-add, sub, mul, div = (TWO[name] for name in ("add", "sub", "mul", "div"))
-maximum, minimum, hypot, pow = (TWO[name] for name in ("maximum", "minimum", "hypot", "pow"))
-exp, exp2, log, log2, sqrt = (ONE[name] for name in ("exp", "exp2", "log", "log2", "sqrt"))
-abs, square, relu, sigmoid, tanh = (
-    ONE[name] for name in ("abs", "square", "relu", "sigmoid", "tanh")
-)
-rsqrt = ONE["rsqrt"]
-sum, mean, amax, amin, argmax = Tensor.sum, Tensor.mean, Tensor.amax, Tensor.amin, Tensor.argmax
-max, softmax, log_softmax, logsumexp = (
-    Tensor.max,
-    Tensor.softmax,
-    Tensor.log_softmax,
-    Tensor.logsumexp,
-)
-cumsum, flip, clone, clamp, matmul = (
-    Tensor.cumsum,
-    Tensor.flip,
-    Tensor.clone,
-    Tensor.clamp,
-    Tensor.__matmul__,
-)
+FUNCTIONS = (
+    "add", "sub", "mul", "div", "maximum", "minimum", "hypot", "pow", "exp", "exp2", "log", "log2",
+    "sqrt", "abs", "square", "relu", "sigmoid", "tanh", "rsqrt", "sum", "mean", "amax", "amin",
+    "argmax", "max", "softmax", "log_softmax", "logsumexp", "cumsum", "flip", "clone", "clamp",
+)  # fmt: skip
+"""Functions that are methods too."""
+globals().update({_name: getattr(Tensor, _name) for _name in FUNCTIONS})
+matmul = Tensor.__matmul__
 Tensor.new_zeros = lambda self, *size: zeros(*size, dtype=self.dtype)  # type: ignore[attr-defined]
 
 
@@ -337,8 +316,8 @@ def _module(name: str, **members: Any) -> Any:
 
 _module("nn")
 _module(
-    "nn.functional", silu=ONE["silu"], gelu=_gelu, relu=relu, sigmoid=sigmoid,
-    softmax=softmax, log_softmax=log_softmax, pad=_pad,
+    "nn.functional", gelu=_gelu, pad=_pad, silu=ONE["silu"], relu=ONE["relu"],
+    sigmoid=ONE["sigmoid"], softmax=Tensor.softmax, log_softmax=Tensor.log_softmax,
 )  # fmt: skip
 _module("cuda", is_available=lambda: False)
 _module("_ops", HigherOrderOperator=_dispatch.HigherOrderOperator)
@@ -350,13 +329,6 @@ _module(
 )  # fmt: skip
 _module("utils._pytree", tree_map_only=_dispatch.tree_map_only)
 _module("utils.weak", WeakTensorKeyDictionary=_dispatch.WeakTensorKeyDictionary)
-for _name, _overload in (
-    ("empty_strided", "default"),
-    ("new_empty", "default"),
-    ("new_empty_strided", "default"),
-    ("new_zeros", "default"),
-    ("new_ones", "default"),
-    ("new_full", "default"),
-):
-    if not hasattr(_dispatch.aten, _name):  # the course lists them; nobody calls them here
-        operation(_name, _overload)(__getattr__)
+for _name in ("empty", "empty_strided", "zeros", "ones", "full"):
+    operation(f"new_{_name}")(__getattr__)  # the course lists them; nobody calls them here
+operation("empty_strided")(__getattr__)

@@ -4,7 +4,7 @@ import builtins
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
+from functools import partialmethod, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -227,6 +227,18 @@ def elementwise(
     with np.errstate(all="ignore"):
         arrays = [np.asarray(values_of(each)).astype(computed) for each in operands]
         return made(function(*arrays), kind, lies=True)
+
+
+def _along(
+    name: str, function: Callable[..., Any], kind: dtype | None = None
+) -> Callable[..., "Tensor"]:
+    """An operation that leaves one number of all along some axes. kind: the result's."""
+
+    @operation(name)
+    def reduced(x: "Tensor", dim: Any = None, keepdim: builtins.bool = False) -> "Tensor":
+        return x._reduced(function, dim, keepdim, kind)
+
+    return reduced
 
 
 class _Found(NamedTuple):
@@ -491,27 +503,6 @@ class Tensor:
 
     detach = cpu
 
-    def double(self) -> "Tensor":
-        return self.to(float64)
-
-    def float(self) -> "Tensor":
-        return self.to(float32)
-
-    def half(self) -> "Tensor":
-        return self.to(float16)
-
-    def bfloat16(self) -> "Tensor":
-        return self.to(bfloat16)
-
-    def int(self) -> "Tensor":
-        return self.to(int32)
-
-    def long(self) -> "Tensor":
-        return self.to(int64)
-
-    def bool(self) -> "Tensor":
-        return self.to(bool)
-
     def masked_fill(self, mask: "Tensor", value: Any) -> "Tensor":
         return made(np.where(mask.values(), value, self.values()), self.dtype)
 
@@ -545,17 +536,9 @@ class Tensor:
     def mean(self, dim: Any = None, keepdim: builtins.bool = False) -> "Tensor":
         return self._reduced(lambda x, **at: np.mean(x, dtype=np.float64, **at), dim, keepdim)
 
-    @operation("amax")
-    def amax(self, dim: Any = None, keepdim: builtins.bool = False) -> "Tensor":
-        return self._reduced(np.max, dim, keepdim)
-
-    @operation("amin")
-    def amin(self, dim: Any = None, keepdim: builtins.bool = False) -> "Tensor":
-        return self._reduced(np.min, dim, keepdim)
-
-    @operation("max")
-    def _max(self) -> "Tensor":
-        return self._reduced(np.max, None, False)
+    amax = _along("amax", np.max)
+    amin = _along("amin", np.min)
+    _max = _along("max", np.max)
 
     def max(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
         if dim is None:
@@ -566,17 +549,9 @@ class Tensor:
     def min(self) -> "Tensor":
         return self._reduced(np.min, None, False)
 
-    @operation("argmax")
-    def argmax(self, dim: Any = None, keepdim: builtins.bool = False) -> "Tensor":
-        return self._reduced(np.argmax, dim, keepdim, int64)
-
-    @operation("all")
-    def all(self) -> "Tensor":
-        return self._reduced(np.all, None, False, bool)
-
-    @operation("any")
-    def any(self) -> "Tensor":
-        return self._reduced(np.any, None, False, bool)
+    argmax = _along("argmax", np.argmax, int64)
+    all = _along("all", np.all, bool)
+    any = _along("any", np.any, bool)
 
     @operation("cumsum")
     def cumsum(self, dim: builtins.int) -> "Tensor":
@@ -585,24 +560,18 @@ class Tensor:
         return made(np.cumsum(self.values(), axis=dim, dtype=wide), kind)
 
     @operation("_softmax")
-    def _softmax(self, dim: builtins.int) -> "Tensor":
+    @np.errstate(all="ignore")
+    def softmax(self, dim: builtins.int) -> "Tensor":
         wide = self.values().astype(np.float64)
         powers = np.exp(wide - wide.max(axis=dim, keepdims=True, initial=-np.inf))
         return made(powers / powers.sum(axis=dim, keepdims=True), self.dtype)
 
     @operation("_log_softmax")
-    def _log_softmax(self, dim: builtins.int) -> "Tensor":
+    @np.errstate(all="ignore")
+    def log_softmax(self, dim: builtins.int) -> "Tensor":
         wide = self.values().astype(np.float64)
         wide = wide - wide.max(axis=dim, keepdims=True, initial=-np.inf)
         return made(wide - np.log(np.exp(wide).sum(axis=dim, keepdims=True)), self.dtype)
-
-    def softmax(self, dim: builtins.int) -> "Tensor":
-        with np.errstate(all="ignore"):
-            return self._softmax(dim)
-
-    def log_softmax(self, dim: builtins.int) -> "Tensor":
-        with np.errstate(all="ignore"):
-            return self._log_softmax(dim)
 
     @operation("logsumexp")
     def logsumexp(self, dim: Any, keepdim: builtins.bool = False) -> "Tensor":
@@ -760,6 +729,11 @@ def _in_place(function: Binary) -> Binary:
 
 for _name, _function in (*TWO.items(), *ONE.items(), ("isnan", isnan), ("isfinite", isfinite)):
     setattr(Tensor, _name, _function)
+for _name, _kind in {
+    "double": float64, "float": float32, "half": float16, "bfloat16": bfloat16, "int": int32,
+    "long": int64, "bool": bool,
+}.items():  # fmt: skip
+    setattr(Tensor, _name, partialmethod(Tensor.to, _kind))
 for _symbol, _name in {
     "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide",
     "mod": "remainder", "pow": "pow", "and": "bitwise_and", "or": "bitwise_or",
