@@ -448,8 +448,8 @@ for name in ("flash_attention_128", "flash_attention_128_causal"):
 # - anything but dense tensors, and tensors on the CPU where the kernel is compiled, since a GPU
 #   cannot read there,
 # - an unknown `layout`, or other than four axes: the strides would mean something else,
-# - dtypes other than float16 and bfloat16, which tensor cores multiply exactly, and bfloat16 on a
-#   GPU that does not compute in it,
+# - dtypes other than float16 and bfloat16, which tensor cores multiply exactly, and bfloat16 on an
+#   NVIDIA GPU before compute capability 8.0, which does not compute in it,
 # - k and v that differ, since one length and one mask serve both, and a q that differs from k in
 #   device or dtype, since one GPU reads both and a dot takes operands of one dtype,
 # - another batch or head dimension in k than in q, and heads that the key heads cannot share

@@ -89,10 +89,10 @@ def _take_ticket(folder: Path, what: str) -> tuple[Path, int]:
     """
     name = f"{time.time_ns():020}-{os.getuid()}-{os.getpid()}.json"
     hidden = folder / f".{name}"
-    lock = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    lock = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # before others can open it, and lock it themselves
         os.fchmod(lock, 0o644)  # everybody reads who measures, whatever the umask
-        fcntl.flock(lock, fcntl.LOCK_EX)
         os.write(lock, json.dumps({"who": _name(), "what": what[:80]}).encode())
         hidden.rename(folder / name)  # it is in the queue only once it is locked
     except BaseException:

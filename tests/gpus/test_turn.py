@@ -156,3 +156,19 @@ def test_whose_a_ticket_is_the_system_says_and_not_the_ticket(folder, monkeypatc
         fcntl.flock(held, fcntl.LOCK_EX)
         (ticket,) = queue(folder)
     assert ticket.who == pwd.getpwuid(path.stat().st_uid).pw_name
+
+
+def test_nobody_can_open_a_ticket_before_it_is_locked(folder, monkeypatch):
+    """Whoever locked it first would keep it out of the queue for as long as it likes."""
+    modes, chmod = [], os.fchmod
+
+    def watched(descriptor, mode):
+        modes.append(os.fstat(descriptor).st_mode & 0o777)
+        (hidden,) = folder.glob(".*.json")
+        with open(hidden) as other, pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        chmod(descriptor, mode)
+
+    monkeypatch.setattr(os, "fchmod", watched)
+    with gpu_turn("softmax"):
+        assert modes == [0o600]
