@@ -397,8 +397,8 @@ def test_on_a_full_disk_everything_is_as_before(fails_at, monkeypatch):
     plain_open, plain_replace, count = Path.open, Path.replace, iter(range(1, 10))
 
     def opened(self, mode="r", *rest, **more):
-        full = mode == "xb" and next(count) == fails_at
-        return FullDisk(self, "xb") if full else plain_open(self, mode, *rest, **more)
+        full = mode == "wb" and next(count) == fails_at
+        return FullDisk(self, "wb") if full else plain_open(self, mode, *rest, **more)
 
     def replaced(self, target):
         if next(count) == fails_at:
