@@ -87,6 +87,7 @@ def test_hovering_a_line_lights_its_relatives_in_the_other_panes(site, open_page
 def test_a_replay_steps(site, open_page):
     page = open_page(f"lessons/{saved_in(site, 'replay')}.html")
     replay = page.locator(".course-replay[data-ready]").first
+    replay.wait_for(state="attached")
     fold = page.locator("details", has=replay)  # a prediction comes first
     if fold.count():
         fold.locator("summary").first.click()
