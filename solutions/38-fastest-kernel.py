@@ -10,11 +10,11 @@
 #
 # | section | about minutes |
 # |---|---|
-# | Read the fastest kernel | 55 |
+# | Read the fastest kernel | 50 |
 # | The small kernel, and the call | 7 |
 # | Against the best, again | 15 |
 # | Beginning and end | 2 |
-# | **Together, an estimate** | 79 |
+# | **Together, an estimate** | 74 |
 
 # %%
 from course import DEVICE, attention_power, draw, recorded, simulate
@@ -33,10 +33,9 @@ import torch
 # First, what you will meet in the files.
 #
 # - `@aggregate` bundles values under field names, and its methods get the bundle as `self`. So a
-#   function takes one argument in place of twenty, and none of that is left at run time. (Triton
-#   keeps it under a private name.) Each field must hold a value of its type, needed or not: where a
-#   kernel has no turns, `turns` holds another ring's barriers, and nobody uses it. That is why the
-#   kernels say `do_not_specialize=SIZES`: a length of 1 would become a constant, and fit no field.
+#   function takes one argument in place of twenty, and none of that is left at run time. Each field
+#   must hold a value of its type, needed or not: where a kernel has no turns, `turns` holds another
+#   ring's barriers. Hence `do_not_specialize=SIZES`: a length of 1 would become a constant.
 # - There are four bundles. `program` is what the producer and the consumers of a program share:
 #   descriptors, rings, the constants. `own` is what one consumer has in hand for its tile of
 #   queries: its Q, its first query, both rings. `schedule` (or, shorter, `sizes`) has the lengths,
