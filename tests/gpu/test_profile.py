@@ -134,23 +134,19 @@ def step_us(name):
 
     took_us()
     alone = [took_us() for _ in range(5)]
-    with profile():
+    with profile() as p:
         took_us()  # what it looks at only once
         watched = [took_us() for _ in range(5)]
+    assert p.timed
     return statistics.median(alone), statistics.median(watched)
 
 
-def test_a_program_that_keeps_the_gpu_busy_is_slowed_by_at_most_5_percent():
-    alone, watched = in_child("step_us", "busy_step")
-    print(f"a busy step takes {watched:.0f} us under profile, and {alone:.0f} without it")
+@pytest.mark.parametrize("name", ["step", "busy_step"])
+def test_it_slows_a_program_by_at_most_5_percent(name):
+    """Between the launches that it looks at: each has been seen, compiled and tuned before."""
+    alone, watched = in_child("step_us", name)
+    print(f"{name} takes {watched:.1f} us under profile, and {alone:.1f} without it")
     assert watched < 1.05 * alone
-
-
-def test_a_launch_takes_the_cpu_at_most_10_us_longer():
-    alone, watched = in_child("step_us", "step")
-    launches = 6  # of the step: two fills, a range, a product and the two of the program
-    print(f"{(watched - alone) / launches:.1f} us more for a launch; a step took {alone:.0f} us")
-    assert watched - alone < 10 * launches
 
 
 def test_numbers_on_a_gpu_stay_bit_by_bit():

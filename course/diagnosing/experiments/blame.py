@@ -96,8 +96,9 @@ def weighed(evidence: Evidence, experiments: Experiments) -> Iterator[tuple[Expe
         for each in [*_telling(experiments), *_of_grid(experiments)]
     }
     one = max((gain for each, gain in gains.items() if each.kind in MEMORY), default=0)
+    least_us = ALL_BYTES * evidence.least_us()
     for each, gain in gains.items():
-        if each.kind in COMPUTING and each.us < ALL_BYTES * evidence.least_us():
+        if each.kind in COMPUTING and each.us < least_us:
             continue
         if each.kind not in ("memory", ADDRESSES) or gain >= BOTH * one:
             yield each, gain
@@ -205,8 +206,7 @@ def _with_cures(named: list[Finding], us: float) -> list[Finding]:
 
 def _weight(finding: Finding, us: float) -> float:
     """What a finding counts for among others."""
-    assert finding.without
-    if finding.without.cure or finding.cause not in WORDS:
+    if not _is_unexplained(finding):
         return finding.gain
     reached = us / finding.cure.us if finding.cure else 0
     return max(UNEXPLAINED * finding.gain, reached)
