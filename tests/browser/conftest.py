@@ -5,7 +5,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 
 import nbformat
@@ -14,7 +13,7 @@ import pytest
 from course.doctor import find_browser
 from course.lessons import lab
 from course.lessons.source import METADATA, NOTEBOOKS
-from tests.support.processes import PATIENCE_S
+from tests.support.processes import PATIENCE_S, first_answer
 from tests.support.saved_widgets import kept
 
 EXPLORE = """from course import explore
@@ -82,12 +81,12 @@ def server(tmp_path_factory):
     )  # fmt: skip
     try:
         address = f"http://127.0.0.1:{port}/lab/tree/work"
-        deadline = time.monotonic() + PATIENCE_S
-        while not answers(f"{address}?token={token}"):
-            assert process.poll() is None and time.monotonic() < deadline, (
-                home / "log"
-            ).read_text()
-            time.sleep(0.25)
+        opened = f"{address}?token={token}"
+        first_answer(
+            lambda: urllib.request.urlopen(opened, timeout=PATIENCE_S).close(),
+            process,
+            home / "log",
+        )
         yield f"{address}/{{name}}?token={token}"
     finally:
         process.terminate()
@@ -96,14 +95,6 @@ def server(tmp_path_factory):
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def answers(address):
-    try:
-        urllib.request.urlopen(address, timeout=PATIENCE_S)
-    except OSError:
-        return False
-    return True
 
 
 @pytest.fixture(scope="module")

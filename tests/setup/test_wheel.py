@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import time
 import urllib.request
 import zipfile
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from course.errors import CourseError
 from course.lessons.unpack import FILES, unpack
-from tests.support.processes import PATIENCE_S
+from tests.support.processes import PATIENCE_S, first_answer
 from tests.support.wheel import backend, build_wheel, build_wheel_of_sdist, install
 
 ROOT = Path(__file__).parents[2]
@@ -82,17 +81,19 @@ def test_the_lab_unpacks_a_folder_and_serves_it(installed):
         lab = subprocess.Popen(
             command, cwd=installed.home, env=environ, stdout=output, stderr=subprocess.STDOUT
         )
-    try:
-        info, deadline = runtime / f"jpserver-{lab.pid}.json", time.monotonic() + PATIENCE_S
-        while not info.exists() or not info.read_text():
-            assert lab.poll() is None and time.monotonic() < deadline, log.read_text()
-            time.sleep(0.05)
+    info = runtime / f"jpserver-{lab.pid}.json"
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+    def names_in_work() -> set[str]:
         server = json.loads(info.read_text())
         assert Path(server["root_dir"]) == installed.folder
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         address = f"{server['url']}api/contents/work?token={server['token']}"
         with opener.open(address, timeout=PATIENCE_S) as answer:
-            names = {each["name"] for each in json.load(answer)["content"]}
+            return {each["name"] for each in json.load(answer)["content"]}
+
+    try:
+        # The file with the address is there before the server listens at it.
+        names = first_answer(names_in_work, lab, log)
     finally:
         lab.terminate()
         lab.wait()

@@ -2,7 +2,12 @@
 
 import os
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
+
+Answer = TypeVar("Answer")
 
 PATIENCE_S = 600
 """Far longer than anything takes on a busy machine: what has not happened by then never will."""
@@ -21,6 +26,19 @@ def run(*command, cwd=ROOT, **options) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command, cwd=cwd, capture_output=True, text=True, timeout=PATIENCE_S, **options
     )
+
+
+def first_answer(ask: Callable[[], Answer], process: subprocess.Popen[bytes], log: Path) -> Answer:
+    """What ask() returns as soon as it does: a server that starts is not there at first, nor is
+    its file complete, and ask() raises an OSError or a ValueError (JSON's too). Raises an
+    AssertionError with the log where the server has ended."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return ask()
+        except (OSError, ValueError):
+            assert process.poll() is None and time.monotonic() < deadline, log.read_text()
+            time.sleep(0.05)
 
 
 def computed_s() -> float:
