@@ -1,9 +1,12 @@
-"""A test is skipped for what the machine lacks alone, and the last lines count for what."""
+"""What the last lines of a run say: what was skipped for what the machine lacks, and CPU time."""
+
+import subprocess
 
 import pytest
 
 from course.lessons.order import lesson_sources
 from tests.support.notebook_sessions import COMPILING
+from tests.support.processes import computed_s
 
 
 @pytest.fixture
@@ -49,3 +52,13 @@ def test_a_skip_for_any_other_reason_fails(run, text):
 def test_lessons_that_compile_c_are_those_whose_notebooks_need_a_compiler():
     compiling = {each.stem[3:] for each in lesson_sources() if "aot.build(" in each.read_text()}
     assert compiling == set(COMPILING)
+
+
+def test_the_time_of_a_process_that_has_just_ended_is_left_out(monkeypatch):
+    psutil = pytest.importorskip("psutil")
+    ended = subprocess.Popen(["sleep", "60"])
+    gone = psutil.Process(ended.pid)
+    ended.kill()
+    ended.wait()
+    monkeypatch.setattr(psutil.Process, "children", lambda *_, **__: [gone])
+    assert computed_s() > 0

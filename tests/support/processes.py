@@ -1,5 +1,6 @@
 """What processes that a test starts are given."""
 
+import contextlib
 import os
 import subprocess
 import time
@@ -46,7 +47,8 @@ def computed_s() -> float:
     waited for."""
     import psutil
 
-    return sum(
-        sum(process.cpu_times()[:4])
-        for process in [psutil.Process(), *psutil.Process().children(recursive=True)]
-    )
+    computed = 0.0
+    for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
+            computed += sum(process.cpu_times()[:4])
+    return computed
