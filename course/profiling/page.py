@@ -1,6 +1,7 @@
 """A profile as HTML: in a notebook, and as a page that stands alone, with explorers."""
 
 from html import escape
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from course.display.widget import code_block, saved, style, waking_script
@@ -12,9 +13,11 @@ if TYPE_CHECKING:
     from .row import Row
 
 STYLE = """body { margin: 1em; font-family: sans-serif; }
+main > div, pre { overflow-x: auto; }
 table { border-collapse: collapse; } td, th { padding: 0.2em 0.7em; text-align: left; }
 tr { border-bottom: 1px solid #8886; }
 """
+INDENTED = "style='margin-left:1.2em'"
 
 
 def content_of(profile: "Profile") -> str:
@@ -34,9 +37,12 @@ def page_of(profile: "Profile", most: int) -> str:
 <title>Profile</title>
 <style>{STYLE}{style(SCRIPT)}</style>
 <body class="course-page">
+<main>
 <h1>Kernels, what there is to gain most first</h1>
 {content_of(profile)}
+<h2>Their stages</h2>
 {"".join(explorers)}
+</main>
 <script>
 {waking_script({KIND: SCRIPT})}</script>
 </html>
@@ -44,7 +50,7 @@ def page_of(profile: "Profile", most: int) -> str:
 
 
 def _explorer(number: int, row: "Row") -> str:
-    title = f"<h2>[{number}] {escape(row.name)}</h2>{code_block(repr(row))}"
+    title = f"<h3>[{number}] {escape(row.name)}</h3>{code_block(repr(row))}"
     try:
         explorer = row.explore()
     except CourseError as error:
@@ -55,15 +61,20 @@ def _explorer(number: int, row: "Row") -> str:
 
 def _table(rows: list[tuple[str, ...]]) -> str:
     cells = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
-    cells[0] = cells[0].replace("td>", "th>")
-    return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+    cells[0] = cells[0].replace("td>", "th>").replace("<th></th>", "<td></td>")
+    table = "".join(f"<tr>{row}</tr>" for row in cells)
+    return f"<div tabindex=0><table>{table}</table></div>"
 
 
 def _tree(branches: list[tuple[int, str]]) -> str:
-    """Nested folds, open; what has nothing below it is a fold as well, and empty."""
-    parts, depth = [], -1
-    for deeper, text in branches:
-        parts.append("</details>" * (depth - deeper + 1))
-        parts.append(f"<details open style='margin-left:1.2em'><summary>{escape(text)}</summary>")
-        depth = deeper
-    return "".join([*parts, "</details>" * (depth + 1)])
+    """Nested folds, open, each for a place with others below it."""
+    parts, depth = [], 0
+    for (deeper, text), (below, _) in pairwise([*branches, (0, "")]):
+        parts.append("</details>" * (depth - deeper))
+        if below > deeper:
+            parts.append(f"<details open {INDENTED}><summary>{escape(text)}</summary>")
+            depth = deeper + 1
+        else:
+            parts.append(f"<div {INDENTED}>{escape(text)}</div>")
+            depth = deeper
+    return "".join([*parts, "</details>" * depth])
