@@ -446,7 +446,9 @@ for name in ("early, consan", "shared, gsan", "turned, iisan"):
 #
 # After such a line the process has lost the GPU, as after any failed assertion: it ended with
 # `CUDA error: device-side assert triggered`. So there is one report per run. Mend that, and run
-# again.
+# again. On a GPU, `verify(function, reference, cases, sanitizers=("gsan", "iisan"))` does this
+# for you: what is right by its values is called once more under each, in a process of its own, so
+# that your session keeps the GPU.
 #
 # And `fpsan`? It computes with whole numbers in place of floats, by rules in which `(a + b) + c`
 # and `a + (b + c)` are equal to the last bit. The numbers mean nothing. But two kernels that

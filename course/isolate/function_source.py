@@ -94,7 +94,7 @@ def _suit_the_interpreter(names: AnyValues) -> None:
 
 def _define(definition: Definition, names: AnyValues) -> None:
     """Define a function among a module's names, under the name by which it is used."""
-    _keep_lines(definition)
+    keep_lines(definition)
     parsed = _parsed(definition.text)
     own_name = parsed.name
     if definition.decorator:
@@ -112,7 +112,7 @@ def _define(definition: Definition, names: AnyValues) -> None:
         names[own_name] = earlier
 
 
-def _keep_lines(definition: Definition) -> None:
+def keep_lines(definition: Definition) -> None:
     """Have the text found by file and line, as Triton and tracebacks look for it."""
     # All lines of a real file: others of its functions may be imported.
     lines = list(linecache.getlines(definition.file))

@@ -3,13 +3,13 @@
 import contextlib
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from types import FunctionType
 
 from course import MODE
 from course.errors import CourseError
-from course.isolate.function_source import source_of
+from course.isolate.function_source import Source, source_of
 from course.progress_bar import track
 from course.tracing.time_limit import Stopped, limited
 from course.triton_internals.jit_functions import plain_function
@@ -37,6 +37,7 @@ def verify(
     case_s: float = CASE_S,
     block: int | None = None,
     strict_promises: bool = False,
+    sanitizers: Sequence[str] = (),
 ) -> Verified:
     """Compare `function` with `reference` on every case.
 
@@ -62,11 +63,15 @@ def verify(
     block: elements that one program may well take. In CPU mode a call that starts far more programs
         is wrong, whatever its result. By default any number may run.
     strict_promises: whether a promise that does not hold is wrong too where it does no harm.
+    sanitizers: those of Triton 3.9 that are asked on a GPU about what is right otherwise, out of
+        `sanitizers.SANITIZERS`. Each calls the function in a process of its own, on the cases of
+        at most `sanitizers.MOST_ELEMENTS` elements; what it finds makes its case wrong.
 
-    Raises CourseError where there is no case, for what is no function, and where the reference
-    fails.
+    Raises CourseError where there is no case, for what is no function, where the reference fails,
+    and for sanitizers that cannot be asked.
     """
     _check_function(function)
+    source = _source_for(sanitizers, function) if sanitizers else None
     if not callable(reference):
         raise CourseError(
             "verify takes your function first, and then a reference: a function in PyTorch that "
@@ -91,7 +96,36 @@ def verify(
         if (first_wrong_only and outcomes[-1].verdict == "wrong") or (MODE.gpu and gpu_is_lost()):
             break
     verified = Verified(name, tuple(outcomes))
+    if source and verified.right:
+        verified = _sanitized(verified, source, cases, sanitizers)
     return replace(verified, advice=_advice(function)) if verified.wrong else verified
+
+
+def _source_for(sanitizers: Sequence[str], function: Function) -> Source:
+    """A function as it goes to sanitizers' processes. Raises CourseError where none is asked."""
+    from .sanitizers import check_sanitizers  # a page has no processes
+
+    check_sanitizers(sanitizers)
+    return source_of(function)
+
+
+def _sanitized(
+    verified: Verified, source: Source, cases: Sequence[Case], names: Sequence[str]
+) -> Verified:
+    """The same with what sanitizers say."""
+    from .sanitizers import sanitized
+
+    outcomes, sentences = [*verified.outcomes], []
+    for name in track(names, "Under sanitizers"):
+        said = sanitized(name, source, cases)
+        sentences.append(said.sentence)
+        if said.problem:
+            right = outcomes[said.case]
+            reason = said.problem.reason
+            outcomes[said.case] = CaseOutcome(
+                right.case, right.dtype, "wrong", reason, said.problem
+            )
+    return replace(verified, outcomes=tuple(outcomes), sanitizers=tuple(sentences))
 
 
 def _advice(function: Function) -> tuple[str, ...]:

@@ -51,6 +51,8 @@ class Verified:
     outcomes: tuple[CaseOutcome, ...]
     advice: tuple[str, ...] = ()
     """Where it is wrong, what to look at in the text of its kernels."""
+    sanitizers: tuple[str, ...] = ()
+    """What Triton's sanitizers say, a sentence of each that was asked."""
 
     @property
     def right(self) -> bool:
@@ -76,7 +78,7 @@ class Verified:
                 f"First wrong case: {first.case}.",
                 *(f"    {line}" for line in (*first.reason.splitlines(), *self.advice)),
             ]
-        return "\n".join([*lines, *self.left()])
+        return "\n".join([*lines, *self.sanitizers, *self.left()])
 
     __repr__ = __str__
 
