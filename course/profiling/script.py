@@ -5,6 +5,7 @@ error, by sys.exit or os._exit. It keeps a journal too, by which the process tha
 what was seen if it was killed.
 """
 
+import concurrent.futures.thread
 import contextlib
 import json
 import os
@@ -32,6 +33,8 @@ from .row import Row
 
 JOURNAL_S = 1.0
 """How often the journal counts anew."""
+POOLS_LOOP = concurrent.futures.thread._worker.__code__
+"""In which a thread of a ThreadPoolExecutor waits for its next call."""
 KILLED = (
     "note: The script's process ended by {}: nothing was timed or counted, and what it launched in "
     "its last second may be missing."
@@ -121,9 +124,19 @@ def main(wanted: Wanted, journal: Path) -> int:
             result.notes.append(f"The script failed: {type(error).__name__}: {error}")
         for thread in threading.enumerate():  # as Python waits for them at its end
             if thread is not threading.current_thread() and not thread.daemon:
-                thread.join()
+                _wait_for(thread)
     show()
     return code
+
+
+def _wait_for(thread: threading.Thread) -> None:
+    """Wait until a thread has ended. One of a pool ends when Python tells it to, at its own end, so
+    it is waited for until it has nothing to do: seen twice, since it may be between two calls."""
+    seen_idle = 0
+    while thread.is_alive() and seen_idle < 2:
+        frame = sys._current_frames().get(thread.ident or 0)
+        seen_idle = seen_idle + 1 if frame and frame.f_code is POOLS_LOOP else 0
+        thread.join(0.05)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 import triton
@@ -45,6 +46,9 @@ def step(x, places, factor=2.0):
     return take(scale(x, factor), places)
 
 
+POOL = ThreadPoolExecutor(1)
+
+
 def main(how):
     x, places = torch.arange(512.0).view(8, 64), torch.tensor([5, 2, 7])
     for k in range(3):
@@ -65,6 +69,7 @@ def main(how):
         os.waitpid(child, 0)
         subprocess.run(["true"])
         threading.Thread(target=lambda: take(x, places)).start()
+        POOL.submit(take, x, places)  # its thread stays until Python ends
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ def profiled(how, *options):
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory):
-    """A script that also forks, starts a program and a thread, with a page and a JSON file."""
+    """A script with a fork, a program, a thread and a pool; with a page and a JSON file."""
     folder = tmp_path_factory.mktemp("profile")
     ended = profiled("others", "--html", str(folder / "p.html"), "--json", str(folder / "p.json"))
     return ended, folder
@@ -28,8 +28,8 @@ def test_a_script_shows_its_table_and_what_was_not_watched(others):
     lines = ended.stdout.splitlines()
     assert lines[0].startswith("sum ")  # the script's own
     kernels = [line.split()[1:3] for line in lines if line[:1].isdigit()]
-    # The thread's launch has a line of its own; what the fork launched is not among them.
-    assert sorted(kernels) == [["scale_kernel", "3"], ["take_kernel", "4"]]
+    # The launches of the thread and of the pool are there; what the fork launched is not.
+    assert sorted(kernels) == [["scale_kernel", "3"], ["take_kernel", "5"]]
     (note,) = (line for line in lines if line.startswith("note: "))
     assert "were not watched: os.fork (1), true (1)" in note
     assert "data-course-widget" in (folder / "p.html").read_text()
