@@ -18,6 +18,7 @@ INTERPRETER = "triton.runtime.interpreter"
 def mend_own_launches() -> None:
     """From now on launches in the interpreter are mended, also if Triton is imported later."""
     when_imported(INTERPRETER, _mend)
+    when_imported("torch.library", _wrap_what_is_interpreted)
 
 
 def _mend(interpreter: Any) -> None:
@@ -38,6 +39,22 @@ def _mend(interpreter: Any) -> None:
     interpreter.InterpretedFunction.run = run
     interpreter.InterpretedFunction.__call__ = called_without_grid
     sys.modules["triton.runtime.autotuner"].Autotuner.do_bench = property(tuned_without_times)
+
+
+def _wrap_what_is_interpreted(library: Any) -> None:
+    """An operator launches a kernel as it is where that is interpreted: PyTorch 2.10 and 2.11
+    refuse to wrap one."""
+    own_wrap = library.wrap_triton
+
+    @functools.wraps(own_wrap)
+    def wrap_triton(triton_kernel: Any) -> Any:
+        innermost = triton_kernel
+        while type(innermost).__module__ != INTERPRETER and hasattr(innermost, "fn"):
+            innermost = innermost.fn  # of a tuner or of heuristics
+        interpreted = type(innermost).__module__ == INTERPRETER
+        return triton_kernel if interpreted else own_wrap(triton_kernel)
+
+    library.wrap_triton = wrap_triton
 
 
 def _tools() -> Any:

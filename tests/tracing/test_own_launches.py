@@ -4,6 +4,7 @@ import re
 import statistics
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ import triton.language as tl
 from triton import InterpreterError
 from triton.runtime import interpreter
 
-from course import MODE
+from course import MODE, own_launches
 from course.isolate.commands import run_source
 from course.tracing.own_launches import OwnLaunchError
 from tests.support import gap_kernels as kernels
@@ -273,3 +274,16 @@ def test_what_is_told_of_a_slip_says_what_to_write(launch, says):
     with pytest.raises(OwnLaunchError) as raised:
         launch()
     assert says in str(raised.value)
+
+
+def test_an_operator_wraps_what_is_interpreted_with_a_pytorch_that_refuses_to():
+    def refuse(kernel):
+        raise RuntimeError("wrap_triton only works on functions annotated with triton.jit")
+
+    library = SimpleNamespace(wrap_triton=refuse)
+    own_launches._wrap_what_is_interpreted(library)
+    tuned = triton.autotune([triton.Config({"BLOCK_SIZE": 64})], key=[])(and_kernel)
+    assert library.wrap_triton(and_kernel) is and_kernel
+    assert library.wrap_triton(tuned) is tuned
+    with pytest.raises(RuntimeError, match="wrap_triton only works"):
+        library.wrap_triton(print)
