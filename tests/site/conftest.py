@@ -1,5 +1,6 @@
 """The site, built once from the repository as it is, and browsers that note what goes wrong."""
 
+import fcntl
 import os
 import re
 import shutil
@@ -28,15 +29,27 @@ def offline() -> list[str]:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Path:
-    """The built site, of a repository with an address. It was built with the network cut off."""
-    folder = tmp_path_factory.mktemp("built")
+    """The built site, of a repository with an address. It was built with the network cut off, once
+    for all processes of this run."""
+    around = tmp_path_factory.getbasetemp()
+    folder = (around.parent if "PYTEST_XDIST_WORKER" in os.environ else around) / "built"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "said").exists():
+            (folder / "said").write_text(build(folder))
+    assert re.search(r"\d+ pages, [\d.]+ MB, built in \d+ s", (folder / "said").read_text())
+    return folder / "site"
+
+
+def build(folder: Path) -> str:
+    """Build the site into folder/site; what that printed."""
     python = str(Environment(("site",)).python)
     command = [*offline(), python, "-m", "docs.site", str(folder)]
     environ = os.environ | {"SITE_REPOSITORY": REPOSITORY}
     ended = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert re.search(r"\d+ pages, [\d.]+ MB, built in \d+ s", ended.stdout)
-    return folder / "site"
+    return ended.stdout
 
 
 @pytest.fixture
