@@ -12,8 +12,8 @@ from course.errors import CourseError
 from course.lessons.source import NOTEBOOKS
 
 from . import keeping, slips, start, tools
+from .codes import codes as known_codes
 from .settings import MOST_SEATS, Settings, read
-from .settings import codes as known_codes
 
 LAST_PORT = 2**16 - 1 - 3
 """The last port that has three after it."""

@@ -10,7 +10,8 @@ from typing import Any
 from jupyterhub.auth import Authenticator
 from tornado.web import HTTPError
 
-from .settings import VARIABLE, codes, read, seat_name
+from .codes import codes
+from .settings import VARIABLE, read, seat_name
 
 WRONG_S = 1
 """How long a wrong code is made to wait."""

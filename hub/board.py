@@ -21,8 +21,9 @@ from tornado import escape, httpclient, ioloop, web
 from course.gpus.turn import queue
 
 from . import engine, gpu
+from .codes import new_code
 from .room import Known, standing
-from .settings import LEADER, VARIABLE, Settings, new_code, read
+from .settings import LEADER, VARIABLE, Settings, read
 
 HERE = Path(__file__).parent
 HUB_S = 60

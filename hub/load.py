@@ -29,8 +29,9 @@ from course.lessons.source import NOTEBOOKS
 
 from . import ROOT, engine
 from .answers import CRASH, GREEDY, IMPORTS, WITHOUT_END, Answers, all_answers
+from .codes import codes
 from .learner import Learner
-from .settings import Settings, codes, read
+from .settings import Settings, read
 
 CELL_S = 900
 GREEDY_CELL = """

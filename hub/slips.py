@@ -6,7 +6,8 @@ from pathlib import Path
 from course.files import write_whole
 
 from . import engine, tools
-from .settings import LEADER, Settings, codes
+from .codes import codes
+from .settings import LEADER, Settings
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 1cm; }

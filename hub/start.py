@@ -21,8 +21,9 @@ from course.gpus.turn import MOST_BYTES
 from course.isolate.limits import free_memory_bytes
 
 from . import ROOT, engine, one_account, tools
+from .codes import codes
 from .room import known_exercises
-from .settings import LEADER, VARIABLE, Settings, codes, read
+from .settings import LEADER, VARIABLE, Settings, read
 
 LEAST_SEAT_BYTES = 3 * 2**30
 """What a learner takes whose lessons stay open, as hub/README.md shows; every document says it."""

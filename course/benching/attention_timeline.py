@@ -15,8 +15,8 @@ import numpy.typing as npt
 from course.errors import CourseError
 from course.gpus.recorded import Recorded
 
+from .outdated import has_changed
 from .result import observation
-from .timed_code import has_changed
 
 OTHER = "other"
 """What a warp does between two states: loop counters, releases of slots, P rounded to 16 bits."""

@@ -8,8 +8,8 @@ from course.errors import CourseError
 from course.gpus.recorded import Recorded
 from course.table import numbers
 
+from .outdated import has_changed
 from .result import observation
-from .timed_code import has_changed
 
 if TYPE_CHECKING:
     from course.tracing.result import Cost

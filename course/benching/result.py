@@ -9,7 +9,7 @@ from course.errors import CourseError
 from course.gpus.recorded import Recorded
 from course.table import numbers
 
-from .timed_code import has_changed
+from .outdated import has_changed
 
 FOLDER = Path(__file__).parent / "recorded"
 OBSERVED = FOLDER / "observed"

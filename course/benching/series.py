@@ -10,7 +10,7 @@ import torch
 from course.gpus.timing import copy_of
 
 from .benchmarks import Function, Series, Study
-from .timed_code import TIMED
+from .outdated import TIMED
 
 X_BYTES = 2**30
 """The matrix that is timed, whatever its width: many times what the L2 cache holds."""

@@ -9,7 +9,7 @@ import typer
 from matplotlib.axes import Axes
 
 from course import attention_power, attention_timeline, draw, pins
-from course.benching import source_hash, timed_code
+from course.benching import source_hash, outdated
 from course.benching.benchmarks import operation, operation_names
 from course.benching.benchmarks import study as study_of
 from course.benching.result import recorded
@@ -29,7 +29,7 @@ def edited(tmp_path, monkeypatch):
 
     def forget():
         source_hash._module.cache_clear()
-        timed_code.hash_of_today.cache_clear()
+        outdated.hash_of_today.cache_clear()
 
     def edit(file, old, new):
         path = tmp_path / "kernels" / file
@@ -49,12 +49,12 @@ def edited(tmp_path, monkeypatch):
 @pytest.fixture
 def all_edited(monkeypatch):
     """Every kernel is another than those that were recorded."""
-    monkeypatch.setattr(timed_code, "hash_of_today", lambda name: "of today")
+    monkeypatch.setattr(outdated, "hash_of_today", lambda name: "of today")
 
 
 def current(name):
     """A record as if the kernels as they stand had been timed for it."""
-    return replace(recorded(name), source_hash=timed_code.hash_of_today(name))
+    return replace(recorded(name), source_hash=outdated.hash_of_today(name))
 
 
 def test_a_table_says_that_its_kernel_was_edited_and_others_do_not(edited):
@@ -82,24 +82,24 @@ def test_another_projects_kernels_say_nothing_of_a_record(edited, tmp_path):
     edited("vector_add.py", "def add(", "def add(unused, ")
     assert recorded("vector_add").outdated
     (tmp_path / "kernels" / "vector_add.py").unlink()
-    timed_code.hash_of_today.cache_clear()
+    outdated.hash_of_today.cache_clear()
     assert not recorded("vector_add").outdated
 
 
 @pytest.mark.parametrize("name", operation_names())
 def test_the_functions_of_a_record_are_the_versions_of_its_ladder(name):
     ladder = operation(name).ladder.values()
-    assert [f"{each.__module__}.{each.__name__}" for each in ladder] == [*timed_code.TIMED[name]]
+    assert [f"{each.__module__}.{each.__name__}" for each in ladder] == [*outdated.TIMED[name]]
 
 
 def test_to_tell_an_outdated_record_neither_torch_nor_a_kernel_is_imported():
     code = (
         "import sys; from course import recorded; recorded('softmax').outdated;"
-        "from course.benching.timed_code import hash_of_today; print(hash_of_today('softmax'));"
+        "from course.benching.outdated import hash_of_today; print(hash_of_today('softmax'));"
         "print({'torch', 'triton', 'kernels'} & {*sys.modules})"
     )
     found = run(sys.executable, "-c", code).stdout.split()
-    assert found == [timed_code.hash_of_today("softmax"), "set()"]
+    assert found == [outdated.hash_of_today("softmax"), "set()"]
 
 
 SHOWN = {
@@ -272,7 +272,7 @@ def test_a_study_with_a_new_size_or_series_and_an_edited_kernel_are_debts(monkey
     assert "other series or sizes" in replace(entry, study=larger).debt()
     more = replace(study, series=study.series | {"more": None})
     assert "other series or sizes" in replace(entry, study=more).debt()
-    monkeypatch.setattr(timed_code, "hash_of_today", lambda name: "of today")
+    monkeypatch.setattr(outdated, "hash_of_today", lambda name: "of today")
     assert entry.debt() == f"was {EARLIER}"
 
 

@@ -11,7 +11,7 @@ from course.diagnosing.experiments.assembly import assemble, assembled, code_of
 from course.diagnosing.experiments.clocks import clocks_of, with_clocks
 from course.diagnosing.experiments.cures import cures_of, in_float32
 from course.diagnosing.experiments.edits import NEVER
-from course.diagnosing.experiments.ptx import Ptx
+from course.diagnosing.experiments.read_ptx import Ptx
 from course.diagnosing.experiments.variants import variants_of
 from course.diagnosing.experiments.whole import ended_at_once, relaxed
 from tests.diagnosing import kernels_atomics, kernels_dots, kernels_experiments, kernels_gathers

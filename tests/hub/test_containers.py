@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from hub import ROOT, engine, start
+from hub.codes import codes
 from hub.learner import Learner
 from hub.load import look_around
-from hub.settings import codes, read
+from hub.settings import read
 from tests.hub.test_hub import free_ports, wait_for
 from tests.support.processes import PATIENCE_S, python_path
 

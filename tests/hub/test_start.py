@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 from course.errors import CourseError
 from hub import keeping, one_account, slips, start, tools
 from hub.__main__ import app
-from hub.settings import Settings, codes, read, seat_name
+from hub.codes import codes
+from hub.settings import Settings, read, seat_name
 
 
 @pytest.fixture

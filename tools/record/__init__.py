@@ -14,10 +14,10 @@ from course.benching.api import require_gpu
 from course.benching.benchmarks import Operation, Study, operation, operation_names
 from course.benching.launch_costs import measure_launches
 from course.benching.observed import observe
+from course.benching.outdated import TIMED
 from course.benching.result import Speeds
 from course.benching.run_study import run_study
 from course.benching.source_hash import code_hash
-from course.benching.timed_code import TIMED
 from course.errors import CourseError
 from course.files import write_whole
 from course.gpus import measured

@@ -18,9 +18,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
 from course.benching.api import require_gpu
+from course.benching.outdated import TIMED
 from course.benching.profiles import AttentionPower, Load
 from course.benching.source_hash import code_hash
-from course.benching.timed_code import TIMED
 from course.errors import CourseError
 from course.gpus.recorded import this_machine
 from course.gpus.turn import gpu_turn

@@ -32,8 +32,8 @@ from course.benching.attention_timeline import (
     TracedProgram,
     Warp,
 )
+from course.benching.outdated import TIMED
 from course.benching.source_hash import code_hash
-from course.benching.timed_code import TIMED
 from course.errors import CourseError
 from course.gpus.recorded import this_machine
 from course.gpus.timing import times_ms

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from .ptx import PROGRAM_NUMBER, PROGRAM_REGISTERS, begun_with, pointers
+from .read_ptx import PROGRAM_NUMBER, PROGRAM_REGISTERS, begun_with, pointers
 
 RECORD_BYTES = 32
 """What a program writes: its start and its end in nanoseconds, its multiprocessor, and nothing."""

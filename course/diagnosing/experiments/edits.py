@@ -9,7 +9,7 @@ touched, or what runs next, is left alone, since without it other things would c
 import re
 from collections.abc import Callable
 
-from .ptx import SHARED, Instruction, Ptx, begun_with, pointers
+from .read_ptx import SHARED, Instruction, Ptx, begun_with, pointers
 
 NEVER = "%course_never"
 WIDTHS = {"r": 32, "f": 32, "hh": 32, "rs": 16, "h": 16, "rd": 64, "fd": 64}

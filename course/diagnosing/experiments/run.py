@@ -19,7 +19,7 @@ from course.tracing.launch import PackedLaunch
 from .assembly import assemble, assembled, code_of
 from .clocks import with_clocks
 from .cures import cures_of
-from .ptx import Ptx
+from .read_ptx import Ptx
 from .result import Experiment, Experiments
 from .variants import CLOCKS, EMPTY, Variant, variants_of
 from .whole import ended_at_once, from_one_place, relaxed, reversed_order

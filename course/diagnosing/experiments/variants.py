@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from course.lowering.locations import Frame
 
 from .edits import Edit, exchanged, guarded, multiplied, off, passed_on, product_off, with_never
-from .ptx import Instruction, Ptx
+from .read_ptx import Instruction, Ptx
 
 MATH = {"ex2", "lg2", "sin", "cos", "tanh", "rcp", "rsqrt", "sqrt", "div"}
 ARITHMETIC = {

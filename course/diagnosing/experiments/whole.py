@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from .edits import NEVER, with_never
-from .ptx import PROGRAM_NUMBER, PROGRAM_REGISTERS, Instruction, Ptx, begun_with, pointers
+from .read_ptx import PROGRAM_NUMBER, PROGRAM_REGISTERS, Instruction, Ptx, begun_with, pointers
 from .variants import ADDRESSES, EMPTY, ORDER, Variant, spins, touches, variant_of
 
 PLACES, PLACE_BYTES = 16, 4096
