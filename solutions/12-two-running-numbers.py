@@ -436,5 +436,3 @@ check("online-bytes", megabytes)
 # ## Further reading
 #
 # - M. Milakov and N. Gimelshein: *Online normalizer calculation for softmax*, arXiv:1805.02867
-# - *Custom Triton kernels* in PyTorch's documentation: `triton_op`, `wrap_triton` and
-#   `register_autograd`

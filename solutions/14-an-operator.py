@@ -335,3 +335,8 @@ for name, exact in (("tl.exp", False), ("libdevice.exp", True)):
 # [solutions/14-an-operator.py](../solutions/14-an-operator.py) has all answers.
 #
 # **Next:** [15, a matrix product](15-matrix-product.ipynb).
+#
+# ## Further reading
+#
+# - *Custom Triton kernels* in PyTorch's documentation: `triton_op`, `wrap_triton` and
+#   `register_autograd`

@@ -151,8 +151,8 @@ print("bottom right:", torch.ones(2, 6).tril(6 - 2).int().tolist())
 # - Their `m` stays -inf, and -inf - -inf is NaN. As in notebook {two-running-numbers}, subtract 0
 #   where the maximum is -inf.
 # - Their `total` stays 0, and 0 / 0 is NaN. Divide by 1 where the total is 0.
-# - Their log-sum-exp is m + ln(1), which is -inf with m, as it should be, which is -inf, as it
-#   should be: merged with other parts, they count for nothing.
+# - Their log-sum-exp is m + ln(1), which is -inf, as m is. So it should be: merged with other
+#   parts, they count for nothing.
 
 # %% [markdown]
 # ### Exercise {causal-attention} · Causal (core)

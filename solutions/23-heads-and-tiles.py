@@ -184,7 +184,8 @@ check("grouped-heads", grouped_kernel)
 #
 # Both are cured at once. Let the four heads of a group be four rows of one tile: they see the
 # same keys. Nothing is moved for it. With M = 1, `q` of 32 heads of one query is, in memory, also
-# 8 heads of four queries. This is called *packing* the group, and it needs only a view.
+# 8 heads of four queries. This is called *packing* the group, and it needs only a view. In the
+# picture a tile has 16 rows, of which the colored ones are used; each color is one group.
 
 # %%
 draw.packing(key_heads=2, group=4)

@@ -306,7 +306,8 @@ check("any-strides", strided_kernel)
 # knows that 16 divides it.
 #
 # </details>
-#
+
+# %% [markdown]
 # So lower the course's kernel with and without each flag, and see what else they change. The last two
 # lines are for a `head_dim` of which nothing is known.
 

@@ -106,7 +106,7 @@ def packing(key_heads: int, group: int) -> Picture:
         row = TILE_ROWS - 1 - head % group
         box(axes, packed, row, 0.85, 1, color, edgecolor="white", lw=0.5)
     unpacked = f"a tile per head: {heads} tiles, 1 of {TILE_ROWS} rows used"
-    together = f"packed: {key_heads},\n{group} rows used"
+    together = f"packed: {key_heads} tiles,\n{group} of {TILE_ROWS} rows used"
     for x, words in ((heads / 2, unpacked), (heads + 2 + key_heads / 2, together)):
         label(axes, x, -1.6, words, fontsize=9)
     alt = (

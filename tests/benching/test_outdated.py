@@ -9,7 +9,7 @@ import typer
 from matplotlib.axes import Axes
 
 from course import attention_power, attention_timeline, draw, pins
-from course.benching import source_hash, outdated
+from course.benching import outdated, source_hash
 from course.benching.benchmarks import operation, operation_names
 from course.benching.benchmarks import study as study_of
 from course.benching.result import recorded
