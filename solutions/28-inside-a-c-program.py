@@ -259,8 +259,8 @@ print(*fmha_linked.sources, fmha_linked.header, fmha_library, sep="\n")
 # ```sh
 # course aot compile kernels/attention/export.py -n _fwd_kernel \
 #     -o aot/fp16/fmha_kernel_d64_fp16 --out-name fmha_d64_fp16 -w 8 -ns 3 \
-#     -s "*fp16:16, *fp16:16, *fp16:16, *fp16:16, *fp32:16, *fp32, fp32, i32, i32, i32:16, i32:16, …, \
-# i32, i32, i32, i32:16, i1, i1, i1, 1, 64, 128, 64" \
+#     -s "*fp16:16, *fp16:16, *fp16:16, *fp16:16, *fp32:16, *fp32, fp32, i32, i32, \
+# i32:16, i32:16, …, i32, i32, i32, i32:16, i1, i1, i1, 1, 64, 128, 64" \
 #     -g "(seqlen_q + 127) / 128, batch * nheads, 1"
 # course aot link aot/fp16/*.h -o aot/fmha_kernel_fp16
 # ```

@@ -494,7 +494,9 @@ check("twice-as-fast", percent)
 # GPU's own counters. Five of them are enough to begin with:
 #
 # ```sh
-# ncu --clock-control none --metrics gpu__time_duration.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed,… python script.py
+# ncu --clock-control none \
+#     --metrics gpu__time_duration.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed,… \
+#     python script.py
 # ```
 #
 # This is what it said of the softmax down the columns, recorded with the three kernels from above:
@@ -527,9 +529,10 @@ metrics
 #
 # In the first column it is the L2 cache: see the answer above.
 #
-# In the second column memory and L2 are busy, but look at what with: # more sectors go to spills than to the matrix. There are 18,776,064 of them, and `diagnose` had
-# counted just as many. It expected 174 us, and the kernel took 203. From the third kernel it expected 32 us, and that took 51. On a GPU `diagnose` measures,
-# and says so where the estimate explains less than 70 % of the time.
+# In the second column memory and L2 are busy, but look at what with: more sectors go to spills
+# than to the matrix. There are 18,776,064 of them, and `diagnose` had counted just as many. It
+# expected 174 us, and the kernel took 203. From the third kernel it expected 32 us, and that took
+# 51. On a GPU `diagnose` measures, and says so where the estimate explains less than 70 % of the time.
 #
 # The third column is the interesting one. It is seven times as fast as the first, no rule finds a
 # cause, and still no part of the GPU is above 66 %. Then look at the occupancy, the last of the

@@ -36,9 +36,9 @@ import triton.language as tl
 #
 # | | what may be wrong | where you see it | a usual cure |
 # |---|---|---|---|
-# | g | many programs update one place by atomics | "updates each element … times", or fences | add up in the program, update once |
-# | h | float64 by accident | `diagnose`, or `f64` in PTX | one `.to(tl.float32)`, where it begins |
-# | i | uneven programs: one runs its loop far more often than the rest | how often programs run it | pieces of one length, a program for each |
+# | **g** | many programs update one place by atomics | "updates each element … times", or fences | add up in the program, update once |
+# | **h** | float64 by accident | `diagnose`, or `f64` in PTX | one `.to(tl.float32)`, where it begins |
+# | **i** | uneven programs: one runs its loop far more often than the rest | how often programs run it | pieces of one length, a program for each |
 #
 # They are apart from the six because the six hold for every kernel, and these need something in it:
 # an atomic, a number of 64 bits, a loop whose length depends on the program. So look for that
@@ -79,8 +79,8 @@ diagnose(slow_histogram_kernel, (1024,), levels, counts, 2**22, **sizes, target=
 
 # %% [markdown]
 # Read it to its end. What comes first is a cure for half of it: with `sem="relaxed"` an atomic no
-# longer waits for everything that was stored before. # The contention itself comes last, with no gain, and once more in the line with "also": the
-# estimate does not know how long a queue at one counter is. ("Needed" are the 2^22 updates of 4
+# longer waits for everything that was stored before. The contention itself comes last, with no
+# gain, and once more in the line with "also": the estimate does not know how long a queue at one counter is. ("Needed" are the 2^22 updates of 4
 # bytes as if each had a place of its own, 524,288 sectors. Fewer are asked for because lanes of a
 # warp meet in the same one. For a load that would be good. For atomics it is the queue.) A kernel of the trial, milder than this one, took 695 us on an H200 where the estimate said 11,
 # and was 31 times as fast once its programs had added up first.

@@ -4,8 +4,8 @@
 # A ring of buffers has two sides: one fills it, the other uses it up. Here they become warps of their
 # own, and the one that uses it up multiplies on tensor cores.
 #
-# **By the end you can** # divide a kernel among producer and consumer warps, say at which phase each side waits, read a
-# deadlock, start a product, and wait for it before its operands are overwritten.
+# **By the end you can** divide a kernel among producer and consumer warps, say at which phase each
+# side waits, read a deadlock, start a product, and wait for it before its operands are overwritten.
 #
 # **You need** notebook {gluon-copies}.
 #
@@ -244,8 +244,8 @@ on_hopper(one_product_kernel, (1,), tiled(a), tiled(b), product)
 # ### Exercise {product-and-waits} · A product and its waits (core)
 #
 # `product_kernel` multiplies a strip of tiles of `a` with a strip of tiles of `b`, and adds up, in
-# a ring of two buffers for each. # Fill the gap: start the product of this round as an asynchronous one, and wait for it before its
-# buffers are filled again. No `fence_async_shared()` is needed in between, as there was above:
+# a ring of two buffers for each. Fill the gap: start the product of this round as an asynchronous
+# one, and wait for it before its buffers are filled again. No `fence_async_shared()` is needed in between, as there was above:
 # the fence is for what threads themselves have read or written, and these buffers are read by the
 # tensor cores, which reach shared memory in the same way as the copy engine.
 

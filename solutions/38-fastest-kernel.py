@@ -91,7 +91,8 @@ import torch
 # lacks the announced bytes, until the copy has brought them.
 #
 # </details>
-#
+
+# %% [markdown]
 # `make_ring` is told how many consumers give each tile back (RELEASES), since a phase of `empty`
 # ends after that many arrivals. Q's ring has a slot for each consumer, or two, so that the next Q
 # comes early. A tile of it is one consumer's, so RELEASES is 1 there; K and V belong to all, so it
@@ -208,7 +209,8 @@ import torch
 # they have once, after the last tile. The maximum cannot wait that long: each tile needs it.
 #
 # </details>
-#
+
+# %% [markdown]
 # `lane_sums` gives the block the shape [ROWS, COLUMNS // 8, 8], in which column c is number c % 8
 # of the last axis, and sums along the axis in the middle. Before the first tile it does the same
 # with zeros, so that `l` starts with the layout that it will keep. `alpha` has one number per row,
@@ -241,7 +243,8 @@ import torch
 # keys. With these first, the rest is one plain loop.
 #
 # </details>
-#
+
+# %% [markdown]
 # Before this loop Q and the first keys are fetched. With turns the keys come first, since a slot
 # for them is empty before one for Q. Without turns they come behind the first consumer's Q: that
 # one begins before the second.
@@ -310,7 +313,8 @@ import torch
 # then lies past the end, and the keys that such a row would see are past the end too.
 #
 # </details>
-#
+
+# %% [markdown]
 # The maximum with 0 is for queries that see no key: without it, both numbers would be negative
 # for them. What is returned are all tiles and those that a mask cuts, which is all but the whole
 # ones. Without a causal mask that is at most one, the last, where BLOCK_N does not divide the
@@ -343,7 +347,8 @@ import torch
 # count the same tiles in the same order.
 #
 # </details>
-#
+
+# %% [markdown]
 # Two loops, so that the comparisons of a mask are only in the first. Tile 0 is done before both,
 # masked or not, so the second begins at 1 even where `masked` is 0: `maximum(masked, 1)`. Where a
 # kernel has no mask at all, MASKED is false and the first softmax has none either.
@@ -437,7 +442,8 @@ import torch
 # up raises the three others to 160: 3 * 160 + 32 = 4 * 128.
 #
 # </details>
-#
+
+# %% [markdown]
 # The list has to be written out in the source, so there is one for each number of consumers, and
 # an `if` on the constant CONSUMERS picks it when the kernel is compiled. Each consumer is the
 # same function with another number. With one consumer there is only the producer's number of
@@ -623,7 +629,8 @@ attention_power()
 # D = 128 there would be half as many, for tiles twice as long.
 #
 # </details>
-#
+
+# %% [markdown]
 # Most of them multiply by 1: once a row has seen a few hundred keys, its maximum hardly ever grows.
 # To multiply only where it has grown would already help, but of 64 rows there is often one. So the
 # kernel goes further, and lets the maximum that it subtracts lie below the true one:
@@ -652,7 +659,8 @@ attention_power()
 # and there it would be infinite.
 #
 # </details>
-#
+
+# %% [markdown]
 # That is the last column: 23% fewer instructions, and tensor cores that are at work 95% of the
 # time. The clock is lower still, since more work in a cycle takes more power. But a launch takes
 # 1.16 J, and so 6% less time than before. (For scores that keep growing the multiplication comes

@@ -126,7 +126,8 @@ for name, ours, theirs in zip(("dQ", "dK", "dV"), (d_q, d_k, d_v), by_autograd, 
 # take 128 MiB each.
 #
 # </details>
-#
+
+# %% [markdown]
 # So P must go, and come back tile by tile. For that one number per query is enough: with the
 # log-sum-exp of a row, `P[m, n] = exp(S[m, n] - lse[m])`. No maximum has to be found again, and
 # nothing has to be rescaled: the forward pass has done all that. It costs one more product, S, and

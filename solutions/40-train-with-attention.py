@@ -161,7 +161,8 @@ for name, *results, right in zip(("dQ", "dK", "dV"), ours, theirs, exact, strict
 # is N / BLOCK_N times the size of dQ in float32, read, added to and written.
 #
 # </details>
-#
+
+# %% [markdown]
 # `launches` records what a function launches, and `cost` counts it.
 
 
@@ -401,7 +402,8 @@ for i in (0, 9, 19, 29, 39):
 # dK and dV add up over the heads of a group. dQ stays what it was.
 #
 # </details>
-#
+
+# %% [markdown]
 # [kernels/attention/gradient](../kernels/attention/gradient/__init__.py) has the finished kernels, from
 # the two that you know to those in Gluon for compute capability 9.0.
 
