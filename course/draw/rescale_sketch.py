@@ -93,14 +93,8 @@ def rescale(
     for name, y in ROWS.items():
         text = name.replace("alpha", alpha)
         label(axes, -0.4, y + 0.5, text, ha="right", fontsize=9)
-    label(
-        axes,
-        pitch * (tiles - 1),
-        ROWS["acc / total"] + 0.5,
-        f"{out}: the output",
-        ha="left",
-        fontsize=9,
-    )
+    last_x, y = pitch * (tiles - 1), ROWS["acc / total"] + 0.5
+    label(axes, last_x, y, f"{out}: the output", ha="left", fontsize=9)
     alt = (
         f"One query and {len(row)} keys in tiles of {block}: {'; '.join(sentences)}. Divided at "
         f"the end: {out}."

@@ -27,6 +27,7 @@ MOST_ELEMENTS = 2**18
 MOST_S = 300
 ASSERTION = re.compile(r"^(.*?):(\d+): .*?Assertion `(.*?)(?:` failed.*)?$", re.MULTILINE)
 """What a device prints for an assertion that fails; the driver may cut a long one off."""
+BEGUN = re.compile(r"^case \d+$", re.MULTILINE)
 LAUNCHES = """import sys
 sys.path[:] = {path!r}
 from course.verifying.sanitizers import launch
@@ -71,7 +72,7 @@ def sanitized(name: str, source: Source, cases: Sequence[Case]) -> Said:
         script.write_text(LAUNCHES.format(path=sys.path, packed=str(packed)))
         way = BY_TOOL if name == "gsan" else BY_VARIABLE
         ended = run_source(way.format(sanitizer=name, script=str(script)), "launch", MOST_S)
-    begun = ended.stdout.count("case ")
+    begun = len(BEGUN.findall(ended.stdout))
     if found := ASSERTION.search(f"{ended.stderr}\n{ended.stdout}"):
         for definition in source.definitions:
             keep_lines(definition)
@@ -89,6 +90,6 @@ def launch(packed: str) -> None:
     source, cases = pickle.loads(Path(packed).read_bytes())
     function = source.load()
     for number, case in enumerate(cases):
-        print("case", number, flush=True)
+        print("\ncase", number, flush=True)
         function(*case.arguments(DEVICE))
         torch.cuda.synchronize()
