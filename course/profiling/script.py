@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from pathlib import Path
 from typing import NoReturn
@@ -122,21 +123,30 @@ def main(wanted: Wanted, journal: Path) -> int:
             traceback.print_exc()
             code = 1
             result.notes.append(f"The script failed: {type(error).__name__}: {error}")
-        for thread in threading.enumerate():  # as Python waits for them at its end
-            if thread is not threading.current_thread() and not thread.daemon:
-                _wait_for(thread)
+        _wait_for_other_threads()
     show()
     return code
 
 
-def _wait_for(thread: threading.Thread) -> None:
-    """Wait until a thread has ended. One of a pool ends when Python tells it to, at its own end, so
-    it is waited for until it has nothing to do: seen twice, since it may be between two calls."""
-    seen_idle = 0
-    while thread.is_alive() and seen_idle < 2:
-        frame = sys._current_frames().get(thread.ident or 0)
-        seen_idle = seen_idle + 1 if frame and frame.f_code is POOLS_LOOP else 0
-        thread.join(0.05)
+def _wait_for_other_threads() -> None:
+    """Wait until the script's other threads have ended, as Python does at its end. One of a pool
+    ends when Python tells it to, so it is waited for until it has nothing to do: seen in two
+    rounds, since it may be between two calls."""
+    idle_rounds = 0
+    while idle_rounds < 2:
+        frames = sys._current_frames()
+        busy = [
+            thread
+            for thread in threading.enumerate()
+            if thread is not threading.current_thread()
+            and not thread.daemon
+            and getattr(frames.get(thread.ident or 0), "f_code", None) is not POOLS_LOOP
+        ]
+        idle_rounds = 0 if busy else idle_rounds + 1
+        for thread in busy:
+            thread.join(0.05)
+        if not busy:
+            time.sleep(0.02)
 
 
 if __name__ == "__main__":
