@@ -1,5 +1,6 @@
 """What Triton's sanitizers say of a function on a GPU, each in a fresh process."""
 
+import importlib.util
 import pickle
 import re
 import sys
@@ -59,7 +60,7 @@ def check_sanitizers(names: Sequence[str]) -> None:
         raise CourseError(f"verify knows the sanitizers {', '.join(SANITIZERS)}; not {unknown[0]}.")
     if names and not MODE.gpu:
         raise CourseError(f"Sanitizers look at launches on a GPU: {MODE}.")
-    if names and not hasattr(triton.knobs.compilation, "instrumentation_mode"):
+    if names and importlib.util.find_spec("triton.tools.gsan") is None:
         raise CourseError(f"Sanitizers come with Triton 3.9; this is {triton.__version__}.")
 
 
