@@ -36,9 +36,9 @@ import triton.language as tl
 #
 # | | what may be wrong | where you see it | a usual cure |
 # |---|---|---|---|
-# | **g** | many programs update one place by atomics | "updates each element … times", or fences | add up in the program, update once |
-# | **h** | float64 by accident | `diagnose`, or `f64` in PTX | one `.to(tl.float32)`, where it begins |
-# | **i** | uneven programs: one runs its loop far more often than the rest | how often programs run it | pieces of one length, a program for each |
+# | g | many programs update one place by atomics | "updates each element … times", or fences | add up in the program, update once |
+# | h | float64 by accident | `diagnose`, or `f64` in PTX | one `.to(tl.float32)`, where it begins |
+# | i | uneven programs: one runs its loop far more often than the rest | how often programs run it | pieces of one length, a program for each |
 #
 # They are apart from the six because the six hold for every kernel, and these need something in it:
 # an atomic, a number of 64 bits, a loop whose length depends on the program. So look for that
