@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 from pathlib import Path
 from urllib.parse import urlencode
@@ -18,7 +17,7 @@ import pytest
 
 from hub import ROOT
 from hub.learner import Learner
-from tests.support.processes import PATIENCE_S, python_path
+from tests.support.processes import PATIENCE_S, first_answer, python_path
 
 pytestmark = pytest.mark.hub
 
@@ -47,7 +46,10 @@ def room():
         )
     url = f"http://127.0.0.1:{port}"
     try:
-        wait_for(hub, url)
+        # Its page to log in at.
+        first_answer(
+            lambda: urllib.request.urlopen(f"{url}/hub/login").close(), hub, folder / "log"
+        )
         yield url, json.loads((folder / "room" / "codes.json").read_text())
     finally:
         hub.send_signal(signal.SIGTERM)
@@ -68,18 +70,6 @@ def free_ports(count):
         except OSError:
             continue
     raise AssertionError("every port is taken")
-
-
-def wait_for(hub, url):
-    """Wait until the hub answers with its page to log in at."""
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
-        assert hub.poll() is None, "the hub has ended"
-        try:
-            urllib.request.urlopen(f"{url}/hub/login").close()
-            return
-        except OSError:
-            time.sleep(0.2)
 
 
 def is_of(pid, folder):
