@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,8 @@ from hub.codes import codes
 from hub.learner import Learner
 from hub.load import look_around
 from hub.settings import read
-from tests.hub.test_hub import free_ports, wait_for
-from tests.support.processes import PATIENCE_S, python_path
+from tests.hub.test_hub import free_ports
+from tests.support.processes import PATIENCE_S, first_answer, python_path
 
 pytestmark = [pytest.mark.hub, pytest.mark.container]
 NOTEBOOK = "00-your-first-kernel.ipynb"
@@ -45,7 +46,12 @@ class Room:
                 [*self.command, "--port", str(self.port)],
                 cwd=ROOT, env=self.environ, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
-        wait_for(self.hub, self.url)
+        # Its page to log in at.
+        first_answer(
+            lambda: urllib.request.urlopen(f"{self.url}/hub/login").close(),
+            self.hub,
+            self.parent / "log",
+        )
         self.settings = read(self.folder)
         known = codes(self.settings)
         self.learners = {
