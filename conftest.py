@@ -11,7 +11,7 @@ import tempfile
 import pytest
 
 import course  # before any test imports Triton: this picks the mode
-from course.isolate import limits
+from course.isolate import available
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Several workers share the cores: more threads in each would only wait for one another.
@@ -66,7 +66,7 @@ def pytest_configure(config):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
     """What `-n auto` means: a process for each core, as far as the memory goes."""
-    return max(1, min(int(limits.cores()), limits.free_memory_bytes() // WORKER_BYTES))
+    return max(1, min(int(available.cores()), available.free_memory_bytes() // WORKER_BYTES))
 
 
 def required() -> set[str]:

@@ -9,11 +9,11 @@ import typer
 
 from course.cli.workshop import COMMANDS
 from course.errors import CourseError
-from course.lessons.source import NOTEBOOKS
+from course.lessons.folders import NOTEBOOKS
 
 from . import keeping, slips, start, tools
 from .codes import codes as known_codes
-from .settings import MOST_SEATS, Settings, read
+from .settings import MOST_SEATS, Settings, read, seat_bytes
 
 LAST_PORT = 2**16 - 1 - 3
 """The last port that has three after it."""
@@ -80,7 +80,7 @@ def start_room(
         seats=seats,
         address=address,
         port=port,
-        memory_bytes=int(memory * 2**30) if memory else start.seat_bytes(seats),
+        memory_bytes=int(memory * 2**30) if memory else seat_bytes(seats),
         cores=cores or max(1.0, min(2.0, own_cores / 2)),
         disk_bytes=int(disk * 2**30) if not one_account else 0,
         idle_s=60 * idle,

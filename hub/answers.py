@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from course.exercises.answers import changed, mistakes
 from course.lessons.order import EXERCISE, lesson_sources
-from course.lessons.source import solved
+from course.lessons.without_solutions import solved
 
 IMPORTS = (
     "from course import DEVICE, check\nimport torch\nimport triton\nimport triton.language as tl\n"

@@ -24,8 +24,8 @@ import httpx
 
 from course.errors import CourseError
 from course.files import write_whole
+from course.lessons.folders import NOTEBOOKS
 from course.lessons.order import EXERCISE
-from course.lessons.source import NOTEBOOKS
 
 from . import ROOT, engine
 from .answers import CRASH, GREEDY, IMPORTS, WITHOUT_END, Answers, all_answers

@@ -20,15 +20,14 @@ from pathlib import Path
 
 from course.errors import CourseError
 from course.files import scratch
-from course.isolate.limits import free_memory_bytes
-from course.lessons.source import NOTEBOOKS, ROOT
+from course.isolate.available import free_memory_bytes
+from course.lessons.folders import NOTEBOOKS, ROOT
 from course.lessons.workspace import copy_lessons
 
 from . import engine, start
 from .answers import CRASH, GREEDY, IMPORTS, WITHOUT_END, Answers, lesson_answers
 from .session import Ran, Session
-from .settings import Settings
-from .start import LEAST_SEAT_BYTES
+from .settings import LEAST_SEAT_BYTES, Settings
 
 CELL_S = 300
 """After this long, an answer counts as never given."""

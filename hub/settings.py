@@ -9,6 +9,7 @@ from pathlib import Path
 
 from course.errors import CourseError
 from course.files import write_whole
+from course.isolate.available import free_memory_bytes
 
 VARIABLE = "WORKSHOP_FOLDER"
 """Tells the hub and its services which folder is theirs."""
@@ -22,6 +23,17 @@ EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
 LEADER = "leader"
 
 
+LEAST_SEAT_BYTES = 3 * 2**30
+"""What a learner takes whose lessons stay open, as hub/README.md shows; every document says it."""
+MOST_SEAT_BYTES = 4 * 2**30
+
+
+def seat_bytes(seats: int) -> int:
+    """The memory limit of a seat where the leader names none: an equal part of nine tenths of what
+    is free, between what a day takes and a little more."""
+    return max(LEAST_SEAT_BYTES, min(MOST_SEAT_BYTES, free_memory_bytes() * 9 // 10 // seats))
+
+
 @dataclass(frozen=True)
 class Settings:
     """A workshop as it was started."""
@@ -31,7 +43,7 @@ class Settings:
     address: str = "0.0.0.0"
     port: int = 8000
     """The proxy's; the three after it are the hub's, the proxy's own and the board's."""
-    memory_bytes: int = 3 * 2**30
+    memory_bytes: int = LEAST_SEAT_BYTES
     """A seat's limit: for its server, its sessions, and their checks."""
     cores: float = 1.0
     """A seat's limit."""

@@ -18,16 +18,13 @@ import msgspec
 
 from course.errors import CourseError
 from course.gpus.turn import MOST_BYTES
-from course.isolate.limits import free_memory_bytes
+from course.isolate.available import free_memory_bytes
 
 from . import ROOT, engine, one_account, tools
 from .codes import codes
 from .room import known_exercises
-from .settings import LEADER, VARIABLE, Settings, read
+from .settings import LEADER, LEAST_SEAT_BYTES, VARIABLE, Settings, read
 
-LEAST_SEAT_BYTES = 3 * 2**30
-"""What a learner takes whose lessons stay open, as hub/README.md shows; every document says it."""
-MOST_SEAT_BYTES = 4 * 2**30
 WARNING = re.compile(
     r"\[[WEC] (?!.* (log|web):|.*(without SSL|pycurl|missing route|OAuth without|role overridden))"
 )
@@ -249,12 +246,6 @@ def make_folder(settings: Settings) -> None:
             f"The folder {settings.folder} cannot be used ({error.strerror}): name another one with"
             " --folder."
         ) from error
-
-
-def seat_bytes(seats: int) -> int:
-    """The memory limit of a seat where the leader names none: an equal part of nine tenths of what
-    is free, between what a day takes and a little more."""
-    return max(LEAST_SEAT_BYTES, min(MOST_SEAT_BYTES, free_memory_bytes() * 9 // 10 // seats))
 
 
 def report(settings: Settings, known: dict[str, str]) -> list[str]:

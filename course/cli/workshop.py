@@ -34,7 +34,7 @@ COMMANDS = {
 
 def _become(context: typer.Context) -> None:
     """Run a command of hub/, which lies beside course/ in a checkout."""
-    from course.lessons.source import ROOT
+    from course.lessons.folders import ROOT
 
     command = context.command.name
     if not (ROOT / "hub" / "__main__.py").is_file():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from course.errors import CourseError
-from course.lessons.source import WORK
+from course.lessons.folders import WORK
 from course.lessons.statements import statements
 from course.progress_bar import track
 

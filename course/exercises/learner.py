@@ -13,7 +13,7 @@ import msgspec
 from course.cache import data_folder
 from course.errors import CourseError
 from course.files import make_private, write_whole
-from course.lessons.source import ORIGINS, WORK
+from course.lessons.folders import ORIGINS, WORK
 
 RECORD = "progress.json"
 """In the course's data folder. In a work folder its name begins with a dot."""

@@ -12,10 +12,11 @@ from pathlib import Path
 
 from course.errors import CourseError
 from course.files import write_whole
+from course.lessons.folders import ROOT
 from course.lessons.minutes import ExerciseTime, Section, exercise_times, rounded, sections
 from course.lessons.order import ROUTES, lesson_sources, numbered, numbers, part_of
-from course.lessons.source import ROOT, solved
 from course.lessons.statements import Statement, read
+from course.lessons.without_solutions import solved
 
 from .answers import mistakes
 

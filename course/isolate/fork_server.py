@@ -26,9 +26,9 @@ from typing import Any
 
 from .descendants import Descendants
 from .ended import Ended, How
+from .limits import POLL_S, Overrun, TaskLimits
 from .messages import Reply, Task, call_packed, receive, send
 from .preloaded import Preloaded, imported_since
-from .task_limits import POLL_S, Overrun, TaskLimits
 
 MOST_OUTPUT_BYTES = 200_000
 """Kept of stdout and of stderr each; what comes after is read and dropped."""

@@ -1,25 +1,24 @@
-"""The memory and the cores that this session may use: by the machine, by control groups (cgroups)
-and by limits of its own."""
+"""What a task may take: CPU time, memory, processes, and time by the clock."""
 
 import math
-import os
-from collections.abc import Iterator
-from pathlib import Path
+import time
+from typing import NamedTuple
 
-from .ended import ChildKind
+from .available import cores
+from .descendants import Descendants
+from .ended import ChildKind, How
+from .messages import Task
 
-MOST_CHILD_BYTES = 4 * 2**30
-LEAST_CHILD_BYTES = 2**30
-"""With less, two children with PyTorch and Triton could not do anything at all."""
+MOST_PROCESSES = 512
+"""A task that starts more is ended: looking after them would take too long."""
+POLL_S = 0.05
+"""How often a task is looked at."""
+AWAKE_S = 0.2
+"""CPU time after which a task counts as awake again: a loop that sleeps takes less in 20 s."""
 MOST_ASLEEP_S = 20
 LEAST_WALL_S = 120
 """What takes ten seconds on a quiet machine has taken a minute beside fifteen others on two
 cores."""
-
-
-def child_memory_bytes() -> int:
-    """The memory that a child may take now: half of what is free to this session, at most 4 GiB."""
-    return max(LEAST_CHILD_BYTES, min(MOST_CHILD_BYTES, free_memory_bytes() // 2))
 
 
 def wall_s(timeout_s: float) -> float:
@@ -36,59 +35,59 @@ def asleep_s(kind: ChildKind) -> float:
     return math.inf if kind == "launch" else MOST_ASLEEP_S
 
 
-def free_memory_bytes(root: Path = Path("/")) -> int:
-    """How much more memory this session could take."""
-    lines = _read(root / "proc/meminfo").splitlines()
-    fields = dict(line.split(":", 1) for line in lines if ":" in line)
-    free = [int(fields["MemAvailable"].split()[0]) * 1024] if "MemAvailable" in fields else []
-    for group in _groups("memory", root):
-        for most, used, unused in (
-            ("memory.max", "memory.current", "inactive_file"),
-            ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-        ):
-            limit, usage = _read(group / most), _read(group / used)
-            if limit.isdigit() and usage.isdigit():
-                # The file cache counts as used, and is given up when memory is short.
-                stat = dict(line.split() for line in _read(group / "memory.stat").splitlines())
-                free.append(max(0, int(limit) - int(usage) + int(stat.get(unused, 0))))
-    import resource  # which a page of the site lacks
+class Overrun(NamedTuple):
+    """Why a task was killed: the fields of `Ended` that say so."""
 
-    address_space, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if address_space != resource.RLIM_INFINITY:
-        free.append(address_space)
-    return min(free, default=2 * MOST_CHILD_BYTES)
+    how: How
+    stopped: str
+    starved: bool = False
 
 
-def cores(root: Path = Path("/")) -> float:
-    """How many cores this session may use at once; a control group may give it a part of one."""
-    counts = [float(len(os.sched_getaffinity(0)))]
-    for group in _groups("cpu", root):
-        version_2 = _read(group / "cpu.max").split()
-        version_1 = [_read(group / "cpu.cfs_quota_us"), _read(group / "cpu.cfs_period_us")]
-        for quota in (version_2, version_1):
-            if len(quota) == 2 and all(part.isdigit() and int(part) for part in quota):
-                counts.append(int(quota[0]) / int(quota[1]))
-    return min(counts)
+class TaskLimits:
+    """What a task may take. `over` is why one that takes more is stopped."""
 
+    def __init__(self, task: Task, descendants: Descendants, start: float) -> None:
+        self.task = task
+        self.descendants, self.start = descendants, start
+        self.next_look = start
+        self._awake_at, self._awake_computed_s = start, 0.0
+        self._could_run = False
 
-def _groups(controller: str, root: Path) -> Iterator[Path]:
-    """The folders of this process's control group and of those around it, in both versions of
-    cgroups."""
-    for line in _read(root / "proc/self/cgroup").splitlines():
-        number, controllers, path = line.split(":", 2)
-        if number != "0" and controller not in controllers.split(","):
-            continue
-        base = root / "sys/fs/cgroup" / ("" if number == "0" else controller)
-        group = base / path.lstrip("/")
-        for folder in (group, *group.parents):
-            yield folder
-            if folder == base:
-                break
+    def over(self) -> Overrun | None:
+        looked = time.monotonic()
+        if looked < self.next_look:
+            return None
+        stop = self._look(looked - self.start)
+        # Many processes take long to look at: most of the time is to be left to them.
+        self.next_look = time.monotonic() + max(POLL_S, 4 * (time.monotonic() - looked))
+        return stop
 
+    def _look(self, elapsed_s: float) -> Overrun | None:
+        task, pids = self.task, self.descendants.pids()
+        if len(pids) > MOST_PROCESSES:
+            return Overrun("out of memory", f"at {MOST_PROCESSES} processes")
+        # Watched here and not by a limit on address space, which CUDA exceeds from its start.
+        if self.descendants.memory_bytes(pids, task.memory_bytes) > task.memory_bytes:
+            return Overrun("out of memory", f"at {task.memory_bytes / 2**30:.2g} GiB of memory")
+        # CPU time, so that a busy machine changes nothing. Threads that compute side by side count
+        # once.
+        computed_s = min(self.descendants.computed_s(pids), elapsed_s)
+        if computed_s >= task.timeout_s:
+            return Overrun("out of time", f"after {task.timeout_s:g} s of computing")
+        if self._asleep_s(pids) >= task.asleep_s:
+            after = f"after {task.asleep_s:g} s in which it only waited"
+            return Overrun("out of time", after, starved=True)
+        if elapsed_s >= task.wall_s:
+            after = f"after {task.wall_s:g} s, in which it computed for {computed_s:.1f} s"
+            return Overrun("out of time", after, starved=True)
+        return None
 
-def _read(path: Path) -> str:
-    """A file's text; empty if there is no such file."""
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""
+    def _asleep_s(self, pids: list[int]) -> float:
+        """For how long it has only waited. What could run and has no core is not waiting: then two
+        looks, one after the other, find a thread that could run."""
+        now, computed_s = time.monotonic(), self.descendants.computed_s(pids)
+        could_run_before, self._could_run = self._could_run, self.descendants.could_run(pids)
+        both = could_run_before and self._could_run
+        if both or computed_s - self._awake_computed_s >= AWAKE_S:
+            self._awake_at, self._awake_computed_s = now, computed_s
+        return now - self._awake_at

@@ -21,7 +21,7 @@ from course.errors import CourseError
 from course.places import PACKED, content
 from course.type_names import AnyValue, Function
 
-from . import limits
+from . import available, limits
 from .ended import ChildKind, Ended, How
 from .messages import Reply, Task, pack_arguments, receive, send, unpack_returned
 
@@ -78,7 +78,7 @@ def call(
         `limits.wall_s`.
     asleep_s: seconds by the clock in which it may only wait; by default 20, and for one that
         launches, which may wait for the GPU, any number.
-    memory_bytes: how much memory it may take; by default `limits.child_memory_bytes`.
+    memory_bytes: how much memory it may take; by default `available.child_memory_bytes`.
 
     At a limit the child is killed, and whatever it has started.
     """
@@ -92,7 +92,7 @@ def call(
             timeout_s=timeout_s,
             wall_s=limits.wall_s(timeout_s) if wall_s is None else wall_s,
             asleep_s=limits.asleep_s(kind) if asleep_s is None else asleep_s,
-            memory_bytes=limits.child_memory_bytes() if memory_bytes is None else memory_bytes,
+            memory_bytes=available.child_memory_bytes() if memory_bytes is None else memory_bytes,
         )
     )
     if not reply.returned:

@@ -11,7 +11,7 @@ from course.errors import CourseError
 from course.places import home
 
 from . import workspace
-from .source import WORK
+from .folders import WORK
 from .unpack import unpack_if_installed
 
 FIRST = "00-your-first-kernel.ipynb"

@@ -29,8 +29,8 @@ from course.errors import CourseError
 
 from . import minutes
 from .order import EXERCISE, NAMED, numbers
-from .source import FROM_HERE, TO_HERE, solved, stub
 from .statements import FOLD, read
+from .without_solutions import FROM_HERE, TO_HERE, solved, stub
 
 TAGS = {"nbval-check-output", "raises-exception", "runs-here"}
 MOST_LINES = 10

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .order import EXERCISE, SOLUTIONS, lesson_sources, lessons_named
-from .source import FROM_HERE, TO_HERE, solved
+from .folders import SOLUTIONS
+from .order import EXERCISE, lesson_sources, lessons_named
 from .statements import FOLD, HEADING
+from .without_solutions import FROM_HERE, TO_HERE, solved
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode

@@ -16,8 +16,9 @@ from course.files import write_whole
 from course.progress_bar import track
 
 from . import lint
-from .order import SOLUTIONS, lesson_sources, lessons_named
-from .source import METADATA, NOTEBOOKS, derive
+from .folders import NOTEBOOKS, SOLUTIONS
+from .order import lesson_sources, lessons_named
+from .without_solutions import METADATA, derive
 
 CELL_TIMEOUT_S = 600
 COMPARED = ("cell_type", "id", "source", "metadata")

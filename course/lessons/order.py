@@ -9,9 +9,9 @@ import re
 from pathlib import Path
 
 from course.errors import CourseError
-from course.places import content
 
-SOLUTIONS = content() / "solutions"
+from .folders import SOLUTIONS
+
 EXERCISE = re.compile(r"# exercise ([a-z0-9-]+)$")
 """The first line of an exercise's code cell."""
 EXERCISES = re.compile(EXERCISE.pattern, re.MULTILINE)

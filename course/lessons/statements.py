@@ -5,8 +5,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from .folders import NOTEBOOKS
 from .order import EXERCISE, numbers
-from .source import NOTEBOOKS
 
 HEADING = re.compile(r"^### Exercise (\S+) · (.+) \((core|stretch)\)$", re.MULTILINE)
 FOLD = re.compile(

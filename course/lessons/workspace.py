@@ -14,8 +14,8 @@ from pathlib import Path
 from course.errors import CourseError
 from course.files import advice, read_file, remove_leftovers, replace_unchanged, write_whole
 
+from .folders import NOTEBOOKS, ORIGINS, WORK
 from .order import lessons_named
-from .source import NOTEBOOKS, ORIGINS, WORK
 
 EARLIER = "earlier"
 """The folder in work/ for the reader's notebooks of lessons that the course no longer has."""

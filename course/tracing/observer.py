@@ -6,9 +6,9 @@ from traceback import walk_tb
 import numpy as np
 
 from course.lowering.memory_requests import Requests
+from course.triton_internals.error_meanings import meaning
 from course.triton_internals.errors import cannot_run, causes, lacking
 from course.triton_internals.interpreter import Access, Grid, Launch, Program, interpreter_watched
-from course.triton_internals.meanings import meaning
 from course.triton_internals.operation_counts import Effort, Operations, effort_counted
 from course.triton_internals.promises import promises_held
 

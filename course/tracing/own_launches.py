@@ -9,10 +9,10 @@ from functools import lru_cache
 import numpy as np
 from triton import InterpreterError
 
+from course.triton_internals.error_meanings import meaning
 from course.triton_internals.errors import NO_VALUE, cannot_run, causes, lacking
 from course.triton_internals.interpreter import Access, Launch, Program, interpreter_watched
 from course.triton_internals.interpreter_gaps import are_filled
-from course.triton_internals.meanings import meaning
 from course.type_names import AnyValue, AnyValues, Function, Kernel
 
 from .bounds import FoundError, Storages

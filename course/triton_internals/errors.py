@@ -11,8 +11,8 @@ import triton
 from triton import InterpreterError
 from triton.compiler.errors import CompilationError, CompileTimeAssertionFailure
 
+from .error_meanings import meaning
 from .kernel_place import Place
-from .meanings import meaning
 
 NO_VALUE = "a kernel returns no value: write it to memory, by tl.store"
 

@@ -18,6 +18,7 @@ from course.tracing.bounds import FoundError, Problem, Region, refuse_promise
 from course.tracing.likely_causes import why_unwritten, why_wrong
 from course.tracing.own_line import OwnLine, raising_line, running_line
 from course.tracing.races import AccessLog, Activity
+from course.triton_internals.error_meanings import meaning
 from course.triton_internals.errors import (
     cannot_run,
     causes,
@@ -27,7 +28,6 @@ from course.triton_internals.errors import (
     raised_in_kernel,
 )
 from course.triton_internals.interpreter import Launch, interpreter_watched
-from course.triton_internals.meanings import meaning
 from course.triton_internals.promises import promises_held
 from course.type_names import Function, kind_of
 

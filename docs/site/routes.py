@@ -4,7 +4,8 @@ import re
 from itertools import groupby
 from pathlib import Path
 
-from course.lessons.order import ROUTES, SOLUTIONS, lesson_sources, numbers, part_of
+from course.lessons.folders import SOLUTIONS
+from course.lessons.order import ROUTES, lesson_sources, numbers, part_of
 
 TITLE = re.compile(r"^# # \d\d · (.+)$", re.MULTILINE)
 MINUTES = re.compile(r"^# \| \*\*Together, an estimate\*\* \| (\d+) \|$", re.MULTILINE)

@@ -12,7 +12,8 @@ import pytest
 
 from course.doctor import find_browser
 from course.lessons import lab
-from course.lessons.source import METADATA, NOTEBOOKS
+from course.lessons.folders import NOTEBOOKS
+from course.lessons.without_solutions import METADATA
 from tests.support.processes import PATIENCE_S, first_answer
 from tests.support.saved_widgets import kept
 

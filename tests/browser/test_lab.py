@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from course.lessons.source import NOTEBOOKS
+from course.lessons.folders import NOTEBOOKS
 
 pytestmark = pytest.mark.browser
 

@@ -14,8 +14,8 @@ from course.exercises.answers import Mistake, Other, changed, mistakes, others
 from course.exercises.kinds import CodeExercise
 from course.exercises.registry import NAMES, exercises
 from course.lessons.order import EXERCISE, lesson_sources
-from course.lessons.source import solved, stub
 from course.lessons.statements import statements
+from course.lessons.without_solutions import solved, stub
 from tests.support.lesson import script_of
 
 pytestmark = pytest.mark.gpu_too

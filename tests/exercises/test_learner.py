@@ -13,7 +13,7 @@ from course.errors import CourseError
 from course.exercises import learner
 from course.exercises.progress import progress
 from course.exercises.registry import TOPICS
-from course.lessons.source import ORIGINS
+from course.lessons.folders import ORIGINS
 from tests.support.disk import room_for
 
 

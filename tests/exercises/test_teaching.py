@@ -7,9 +7,10 @@ import pytest
 from course.errors import CourseError
 from course.exercises import teaching
 from course.exercises.answers import mistakes
+from course.lessons.folders import ROOT
 from course.lessons.minutes import ENDS, rounded, sections
 from course.lessons.order import ROUTES, lesson_sources
-from course.lessons.source import ROOT, solved
+from course.lessons.without_solutions import solved
 
 GUIDE = (ROOT / "TEACHING.md").read_text()
 TOGETHER = ROOT / "docs" / "teaching" / "pilot"

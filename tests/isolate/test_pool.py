@@ -14,9 +14,9 @@ import pytest
 
 from course.errors import CourseError
 from course.isolate.commands import run_source
+from course.isolate.limits import MOST_PROCESSES, TaskLimits
 from course.isolate.messages import Task, pack_arguments, unpack_returned
 from course.isolate.pool import Worker, call, cancel, child_environment
-from course.isolate.task_limits import MOST_PROCESSES, TaskLimits
 from tests.support import child_tasks as tasks
 from tests.support.processes import PATIENCE_S, python_path
 

@@ -16,7 +16,7 @@ from functools import cache
 import pytest
 
 from course.lessons.order import lesson_sources
-from course.lessons.source import solved
+from course.lessons.without_solutions import solved
 from course.places import content
 
 ROOT = content()

@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 from course.cli import app
 from course.errors import CourseError
 from course.lessons import lint, notebooks
-from course.lessons.order import SOLUTIONS, lesson_sources
-from course.lessons.source import NOTEBOOKS, derive, solved, stub
+from course.lessons.folders import NOTEBOOKS, SOLUTIONS
+from course.lessons.order import lesson_sources
+from course.lessons.without_solutions import derive, solved, stub
 
 LESSON = """# %% [markdown]
 # # 05 · An example

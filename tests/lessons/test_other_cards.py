@@ -5,7 +5,7 @@ import pytest
 from course import MODE
 from course.gpus.limits import TARGETS
 from course.lessons.order import lesson_sources
-from course.lessons.source import solved
+from course.lessons.without_solutions import solved
 from tests.support.lesson_launches import compiled
 
 pytestmark = pytest.mark.skipif(

@@ -15,7 +15,7 @@ from triton.runtime.jit import JITFunction
 
 from course.exercises.result import Verdict
 from course.lessons.order import lesson_sources
-from course.lessons.source import solved
+from course.lessons.without_solutions import solved
 from tests.support.processes import run
 
 PAGES = Path(__file__).parents[2] / "docs" / "pages"

@@ -12,7 +12,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from course.lessons import saved_widgets
-from course.lessons.source import NOTEBOOKS, ROOT
+from course.lessons.folders import NOTEBOOKS, ROOT
 from tests.support.saved_widgets import kept
 
 KINDS = list(saved_widgets.WIDGETS)

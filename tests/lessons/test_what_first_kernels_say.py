@@ -11,8 +11,8 @@ from course import MODE, lower, recorded, vectors, verify
 from course.benching.observed import observed
 from course.gpus.measured import recorded_facts
 from course.gpus.peaks import gpu_of
+from course.lessons.folders import ROOT
 from course.lessons.order import lesson_sources, numbered, numbers
-from course.lessons.source import ROOT
 from kernels.vector_add import add_kernel_v2
 from tests.support.launchers import elementwise
 

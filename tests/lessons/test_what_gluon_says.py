@@ -13,9 +13,9 @@ from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
 from course import attention_power, attention_timeline, lower, recorded
 from course.gpus.limits import target_of
+from course.lessons.folders import ROOT
 from course.lessons.order import EXERCISE
-from course.lessons.source import ROOT
-from course.lessons.source import stub as without_solution
+from course.lessons.without_solutions import stub as without_solution
 from course.simulating.api import simulate
 from course.simulating.barriers import Barrier
 from course.simulating.problems import SimulationError

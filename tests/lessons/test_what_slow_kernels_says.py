@@ -14,8 +14,8 @@ import triton.language as tl
 from course import cost, diagnose, gpu_report, kernel_metrics, lower, step_profile
 from course.benching.profiles import METRICS, SECTORS, TIME
 from course.diagnosing.result import EXPLAINED
+from course.lessons.folders import ROOT
 from course.lessons.order import numbers
-from course.lessons.source import ROOT
 from tests.support.lesson import Lesson, empty, script_of
 
 LESSON = Lesson("Your own kernels")

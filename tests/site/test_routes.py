@@ -1,7 +1,7 @@
 """The front page's and the README's table of parts says what the lessons say."""
 
-from course.lessons.order import ROUTES, SOLUTIONS
-from course.lessons.source import ROOT
+from course.lessons.folders import ROOT, SOLUTIONS
+from course.lessons.order import ROUTES
 from docs.site.routes import hours, parts, route_minutes
 
 HEAD = "# %% [markdown]\n# # {} · {}\n#\n# | **Together, an estimate** | {} |\n"

@@ -5,8 +5,9 @@ import types
 
 import torch
 
+from course.lessons.folders import NOTEBOOKS
 from course.lessons.order import lesson_sources, numbers, part_of
-from course.lessons.source import NOTEBOOKS, solved
+from course.lessons.without_solutions import solved
 
 
 def notebook_of(name):

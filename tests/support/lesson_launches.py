@@ -13,7 +13,7 @@ from course.exercises.registry import find
 from course.gpus.limits import target_of
 from course.isolate import runs_in
 from course.lessons.order import lesson_sources
-from course.lessons.source import solved
+from course.lessons.without_solutions import solved
 from course.triton_internals.compiler import launches_compiled
 
 BESIDE = ("target", "stages", "program", "element", "first_wrong_only")

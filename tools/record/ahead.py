@@ -12,7 +12,7 @@ import torch
 
 from course.benching import benchmarks
 from course.benching.benchmarks import Study
-from course.isolate.limits import cores
+from course.isolate.available import cores
 from course.progress_bar import show_until
 from course.verifying.api import verify
 

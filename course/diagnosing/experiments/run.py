@@ -10,7 +10,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from course.errors import CourseError
-from course.isolate.limits import MOST_CHILD_BYTES, cores
+from course.isolate.available import MOST_CHILD_BYTES, cores
 from course.lowering.locations import Frame
 from course.lowering.result import Lowered
 from course.progress_bar import show_until

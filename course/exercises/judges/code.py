@@ -13,9 +13,9 @@ from course.errors import CourseError
 from course.exercises.kinds import CodeExercise, GluonExercise, RegistrationExercise
 from course.exercises.result import Checked, Judged, shortened
 from course.isolate import ChildKind, Ended, cancel
+from course.isolate.available import child_memory_bytes
 from course.isolate.border import InChild
 from course.isolate.function_source import Source, source_of
-from course.isolate.limits import child_memory_bytes
 from course.isolate.pool import UnreadableError
 from course.lessons.statements import statement_of
 from course.progress_bar import show_until

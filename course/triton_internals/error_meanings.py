@@ -18,7 +18,8 @@ from .kernel_place import Place, chain_of
 def meaning(error: BaseException) -> str:
     """What an error means, in a clause without a full stop; empty where its own words say it.
 
-    Goes by meanings.toml: the first whose pattern is found, and whose every brace can be filled.
+    Goes by error_meanings.toml: the first whose pattern is found, and whose every brace can be
+    filled.
     """
     last, place = chain_of(error)[-1], Place.of(error)
     words = f"{type(last).__name__}: {getattr(last, 'message', None) or last}"
@@ -34,7 +35,7 @@ def meaning(error: BaseException) -> str:
 
 @cache
 def _meanings() -> list[dict[str, str]]:
-    text = Path(__file__).with_name("meanings.toml").read_text()
+    text = Path(__file__).with_name("error_meanings.toml").read_text()
     meanings: list[dict[str, str]] = tomllib.loads(text)["meaning"]
     return meanings
 

@@ -7,11 +7,11 @@ from string import Formatter
 
 import pytest
 
-from course.triton_internals import meanings
+from course.triton_internals import error_meanings
+from course.triton_internals.error_meanings import FACTS
 from course.triton_internals.kernel_place import Place
-from course.triton_internals.meanings import FACTS
 
-MEANINGS = tomllib.loads(Path(meanings.__file__).with_name("meanings.toml").read_text())
+MEANINGS = tomllib.loads(Path(error_meanings.__file__).with_name("error_meanings.toml").read_text())
 ALL = MEANINGS["meaning"]
 
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from course.isolate import limits
+from course.isolate import available, limits
 
 GIB = 2**30
 
@@ -73,7 +73,7 @@ VERSION_1 = {"proc/self/cgroup": "4:memory:/user/mine\n3:cpu,cpuacct:/user/mine\
     ],
 )
 def test_free_memory(machine, files, free):
-    assert limits.free_memory_bytes(machine(files)) == free
+    assert available.free_memory_bytes(machine(files)) == free
 
 
 @pytest.mark.parametrize(
@@ -102,13 +102,13 @@ def test_free_memory(machine, files, free):
     ],
 )
 def test_cores(machine, files, most):
-    assert limits.cores(machine(files)) == (most or len(os.sched_getaffinity(0)))
+    assert available.cores(machine(files)) == (most or len(os.sched_getaffinity(0)))
 
 
 @pytest.mark.parametrize(("free", "given"), [(100 * GIB, 4 * GIB), (6 * GIB, 3 * GIB), (GIB, GIB)])
 def test_a_child_may_take_a_part_of_what_is_free(monkeypatch, free, given):
-    monkeypatch.setattr(limits, "free_memory_bytes", lambda: free)
-    assert limits.child_memory_bytes() == given
+    monkeypatch.setattr(available, "free_memory_bytes", lambda: free)
+    assert available.child_memory_bytes() == given
 
 
 def test_a_session_with_less_than_a_core_for_each_of_two_children_waits_longer(monkeypatch):

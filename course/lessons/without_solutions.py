@@ -17,19 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from course.errors import CourseError
-from course.places import content, home
 
 from .order import numbered, numbers
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
-
-ROOT = content()
-NOTEBOOKS = ROOT / "notebooks"
-WORK = home() / "work"
-"""The reader's copies of the lessons."""
-ORIGINS = ".origins.json"
-"""In a work folder: for each lesson, the hash of the text it was copied from."""
 
 FROM_HERE = re.compile(r"\s*# about (\d+) lines? from here$")
 TO_HERE = re.compile(r"\s*# to here$")
