@@ -38,8 +38,6 @@ SUPPORTED_TRITON = ((3, 6), (3, 9))
 DRIVERS = {"12": 525, "13": 580}
 # At its peak, with all its processes, a `course check` takes 0.9 to 1.3 GB.
 NEEDED_MEMORY = 2 * 10**9
-LEARNER_MEMORY = 1.3e9
-LEARNERS_PER_CORE = 2
 NEEDED_DISK = 2**30
 # File systems over a network, as `stat -f` names them.
 SLOW_FILE_SYSTEMS = ("nfs", "smb", "smb2", "cifs", "lustre", "gpfs", "beegfs")
@@ -207,10 +205,8 @@ def cache() -> Iterator[Finding]:
 def memory_and_disk() -> Iterator[Finding]:
     memory = psutil.virtual_memory().available
     cores = len(os.sched_getaffinity(0))
-    learners = max(1, min(int(memory / LEARNER_MEMORY), cores * LEARNERS_PER_CORE))
     says = (
-        f"{memory / 1e9:.1f} GB free and {cores} CPU core(s), enough for {learners} at a time: each"
-        " learner's checks take up to 1.3 GB, and two learners can share a core"
+        f"{memory / 1e9:.1f} GB free and {cores} CPU core(s); checking an answer takes up to 1.3 GB"
     )
     if memory >= NEEDED_MEMORY:
         yield ok("memory", says)
