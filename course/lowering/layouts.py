@@ -9,7 +9,7 @@ exclusive or. Nothing here knows how a layout of any one kind works.
 
 import math
 import re
-from collections.abc import Hashable, Iterator, Sequence, Set
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -305,8 +305,8 @@ def layouts_from(
     ttgir: str, values: Sequence[LaidOutValue], own: Set[Frame], returns: Set[Frame]
 ) -> Layouts:
     """The layouts of a TTGIR's values, each layout once. own, returns: as for `Value.of`."""
-    aliases = dict(re.findall(r"^(#\w+) = (#\w+\..*)$", ttgir, re.MULTILINE))
-    names = {_expanded(text, aliases): name for name, text in reversed(aliases.items())}
+    aliases = aliases_of(ttgir)
+    names = {expanded(text, aliases): name for name, text in reversed(aliases.items())}
     layouts: dict[tuple[Hashable, ...], Layout] = {}
     for order, value in enumerate(values):
         type = value.type
@@ -320,6 +320,11 @@ def layouts_from(
     return Layouts(layouts.values())
 
 
-def _expanded(attribute: str, aliases: dict[str, str]) -> str:
+def aliases_of(ttgir: str) -> dict[str, str]:
+    """The names that a TTGIR gives to layouts: name -> the compiler's own words."""
+    return dict(re.findall(r"^(#\w+) = (#\w+\..*)$", ttgir, re.MULTILINE))
+
+
+def expanded(attribute: str, aliases: Mapping[str, str]) -> str:
     """An attribute with the aliases in it written out."""
     return re.sub(r"#\w+\b(?![.\w])", lambda match: aliases.get(match[0], match[0]), attribute)

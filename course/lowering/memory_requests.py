@@ -7,6 +7,7 @@ thread one instruction moves, which the assembly says.
 
 import re
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -16,6 +17,7 @@ import numpy as np
 from course.triton_internals.ir import Bases, block_types
 
 from .call_sites import CallPath, CallSites
+from .layouts import aliases_of, expanded
 from .result import Lowered
 
 Kind = Literal["load", "store", "update"]
@@ -125,7 +127,7 @@ _GCN_BYTES = {"dword": 4, "short": 2, "ushort": 2, "byte": 1, "ubyte": 1}
 def requests_of(lowered: Lowered) -> list[Requests]:
     """For every access to global memory, in the TTGIR's order, the instructions that it became."""
     calls = CallSites(lowered.listing)
-    rows = lowered.ttgir.split("\n")
+    rows, aliases = lowered.ttgir.split("\n"), aliases_of(lowered.ttgir)
     widths, merged = _widths(lowered, calls)
     requests = []
     for number, chain in lowered.lines.places("ttgir"):
@@ -136,7 +138,7 @@ def requests_of(lowered: Lowered) -> list[Requests]:
         kind: Kind = next((kind for word, kind in _KINDS.items() if word in operation[0]), "load")
         path = calls.path(chain, kind)
         by_descriptor = "tma" in operation[0] or "descriptor" in operation[0]
-        shape, bases = ((), Bases()) if by_descriptor else _address_layout(lowered, row)
+        shape, bases = ((), Bases()) if by_descriptor else _address_layout(lowered, row, aliases)
         requests.append(
             Requests(
                 kind=kind,
@@ -159,12 +161,16 @@ def _itemsize(row: str) -> int:
     return max(1, int(bits[1]) // 8) if bits else 0
 
 
-def _address_layout(lowered: Lowered, row: str) -> tuple[tuple[int, ...], Bases]:
+def _address_layout(
+    lowered: Lowered, row: str, aliases: Mapping[str, str]
+) -> tuple[tuple[int, ...], Bases]:
     """The shape and the bases of the addresses (or of AMD's offsets) in a line of TTGIR."""
     for type in block_types(row):
-        if not type.shared and "<" not in type.layout:
-            for layout in lowered.layouts.all(type.layout):
-                if layout.shape == type.shape and "register" in layout.bases:
+        if not type.shared:
+            written = expanded(type.layout, aliases)
+            for layout in lowered.layouts:
+                known = layout.attribute == written and layout.shape == type.shape
+                if known and "register" in layout.bases:
                     return type.shape, layout.bases
             return type.shape, {}
     return (), {}

@@ -3,11 +3,11 @@
 import inspect
 from collections.abc import Sequence
 
-from triton import JITFunction
+from triton import JITFunction, KernelInterface
 
 from course.errors import CourseError
 from course.lowering.recorded_grid import with_recorded
-from course.triton_internals.jit_functions import is_gluon
+from course.triton_internals.jit_functions import inner_kernel, is_gluon
 from course.type_names import Kernel
 
 from .constants import unwrapped
@@ -37,12 +37,13 @@ def simulate(
     steps, not seconds. Not looked at: how long anything takes, waits between the threads of a
     partition, which the compiler places, and the fence behind a barrier's initialization.
 
-    grid, args, kwargs: as for a launch. orders: who goes next; the kernel is run once
-    in each of them.
+    grid, args, kwargs: as for a launch; what a tuner would choose is given too. orders: who goes
+    next; the kernel is run once in each of them.
     Raises DeadlockError where nobody can go on, HazardError where memory is used too early or too
     late, UnsupportedError for what the simulation does not know, and SimulationError, which all of
     these are, for anything else that stops a kernel.
     """
+    kernel = inner_kernel(kernel) if isinstance(kernel, KernelInterface) else kernel
     if not isinstance(kernel, JITFunction) or not is_gluon(kernel):
         raise CourseError("simulate takes a kernel of Gluon: a function under @gluon.jit.")
     grid, kwargs = with_recorded(grid, kwargs)

@@ -65,6 +65,7 @@ def cost(
             by_descriptor=access.by_descriptor,
         )
         for access in counts.accesses
+        if access.bytes or access.tensor is not None  # all of whose lanes are masked leads nowhere
     )
     storages = counts.storages
     return Cost(

@@ -52,6 +52,8 @@ class LaunchCounter:
         self.programs: list[Program] = []
         self._each: list[Counts] = []
         """What each of them has touched, …"""
+        self._places: dict[tuple[Site, str, int | None], int] = {}
+        """Where each call of the running program went last: a hash of its addresses."""
         self._operations_before: list[Operations] = []
         """… and what had been computed before it."""
         self.arguments = Arguments(launch)
@@ -68,6 +70,7 @@ class LaunchCounter:
     def program(self, program: Program) -> None:
         self.programs.append(program)
         self._each.append({})
+        self._places.clear()
         self._operations_before.append(deepcopy(self._operations))
         for marks in self._marks.values():
             marks.next_program()
@@ -86,7 +89,12 @@ class LaunchCounter:
         new = AccessCounts(
             site.file, site.line, access.kind, tensor, call=call, itemsize=access.itemsize
         )
-        self._count(self._each[-1].setdefault((site, access.kind, tensor), new), site, access)
+        key = site, access.kind, tensor
+        counts = self._each[-1].setdefault(key, new)
+        self._count(counts, site, access)
+        places = hash(access.addresses.tobytes())
+        counts.again += self._places.get(key) == places
+        self._places[key] = places
         if tensor is not None:
             self.maps[tensor].note(access, len(self.programs))
         for marks in self._marks.values():

@@ -64,6 +64,8 @@ class AccessCounts:
     """… and most often."""
     touched: int = 0
     """Sectors that the blocks touch, each counted once for each time that the call ran."""
+    again: int = 0
+    """How often the call came to the very places to which it had come before, in one program."""
     lines: int = 0
     """Lines of 128 bytes that the requests touch, each counted in each request."""
     together: int = 0
@@ -77,7 +79,7 @@ class AccessCounts:
 
 ADDED = (
     *("masked", "bytes", "requests", "sectors", "least", "needed", "aligned", "executions"),
-    *("touched", "lines", "together", "begin_wide"),
+    *("touched", "again", "lines", "together", "begin_wide"),
 )
 """The fields of AccessCounts that are numbers of things, and so add up."""
 

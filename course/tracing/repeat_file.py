@@ -1,7 +1,9 @@
 """A file that repeats one launch by itself."""
 
+import ast
 import io
 import platform
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,7 +38,7 @@ if INTERPRETED:
 
 import triton
 import triton.language as tl
-
+{guard}
 {definitions}
 
 
@@ -53,8 +55,17 @@ if __name__ == "__main__":
         total = each.double().sum().item()
         print(f"tensor[{{number}}]: {{each.dtype}}, {{tuple(each.shape)}}, sum {{total:.9g}}")
 '''
+GUARD = """
+if INTERPRETED:
+    raise SystemExit(
+        "Run this with a GPU: the kernel joins blocks by `and`, `or` or `not`, which Triton's"
+        " interpreter by itself takes as Python does."
+    )
+
+"""
 WRITTEN_OUT = 64
 """Integers of a tensor up to which they are written into the file."""
+ASKS = (ast.If, ast.IfExp, ast.While, ast.Assert)
 SAVED = '    return torch.load(Path(__file__).with_suffix(".pt"), map_location=DEVICE)\n'
 
 
@@ -75,6 +86,7 @@ def write_repeat(
     text = FILE.format(
         kernel=source.definitions[-1].name,
         versions=versions(),
+        guard=GUARD if any(_joins(each.text) for each in source.definitions) else "",
         definitions=_definitions(source),
         tensors=SAVED if seed is None else _made_anew(kept, seed),
         grid=tuple(grid),
@@ -106,6 +118,19 @@ def _definitions(source: Source) -> str:
     lines = [line for line in source.imports if line not in usual] + [*source.constants]
     parts = ["\n".join(lines), *(each.alone for each in source.definitions)]
     return "\n\n\n".join(filter(None, parts)).replace("__import__('triton').", "triton.")
+
+
+def _joins(text: str) -> bool:
+    """Whether a kernel may join blocks by Python's words: not where it asks for one truth."""
+    tree = ast.parse(textwrap.dedent(text))
+    asking = [node.test for node in ast.walk(tree) if isinstance(node, ASKS)]
+    asked = {id(node) for test in asking for node in ast.walk(test)}
+    words = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.BoolOp) or isinstance(getattr(node, "op", None), ast.Not)
+    ]
+    return any(id(node) not in asked for node in words)
 
 
 def _saved(tensors: Sequence[torch.Tensor]) -> bytes:

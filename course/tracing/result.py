@@ -9,6 +9,8 @@ from course.gpus.peaks import Gpu, gpu_of
 from course.lowering.occupancy import Resources
 from course.triton_internals.interpreter import Grid, Kind
 
+L2 = "L2 cache"
+
 
 @dataclass(frozen=True)
 class AccessCost:
@@ -148,7 +150,7 @@ class Cost:
         roofs = [Roof("memory", moved, "bytes", moved / gpu.memory / 1e6)]
         if gpu.l2:
             asked = self.bytes_asked
-            roofs.append(Roof("L2 cache", asked, "bytes", asked / gpu.l2 / 1e6))
+            roofs.append(Roof(L2, asked, "bytes", asked / gpu.l2 / 1e6))
         # Without tensor cores for a type, its products are multiply-adds like others.
         plain_dots = {kind: n for kind, n in self.dot.items() if not gpu.dot_rate(kind)}
         plain = [*self.simple.items(), *plain_dots.items()]
@@ -219,8 +221,9 @@ class Cost:
         least, *_ = roofs = self.roofs_on(gpu)
         name = f"{gpu.name}, by the speeds measured on it" if gpu.measured else gpu.name
         parts = ", ".join(f"{roof.name} {time_text(roof.us)}" for roof in roofs)
-        # Programs that were not followed may do less.
-        bound = "at least" if self.exact else "least time about"
+        # Programs that were not followed may do less, and L1 may answer in place of L2.
+        is_least = self.exact and least.name != L2
+        bound = "at least" if is_least else "least time about"
         return f"{name}: {bound} {time_text(least.us)}, bound by {least.name} ({parts})"
 
 

@@ -1,4 +1,4 @@
-"""`and`, `or` and `not` of a kernel that is interpreted, as the compiler takes them.
+"""`and`, `or`, `not` and `assert` of a kernel that is interpreted, as the compiler takes them.
 
 The compiler joins values of the kernel lane by lane, and constants as Python does: what follows a
 constant that decides is left out. Python by itself asks a block whether it is true.
@@ -7,6 +7,7 @@ constant that decides is left out. Python by itself asks a block whether it is t
 import ast
 from typing import Any, Literal
 
+from triton import language
 from triton.language import tensor
 from triton.runtime import interpreter
 
@@ -47,6 +48,11 @@ class Conditions(ast.NodeTransformer):
             return node
         return ast.copy_location(_call(_course_negated, node.operand), node)
 
+    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+        self.generic_visit(node)
+        says = node.msg or ast.Constant("")
+        return ast.copy_location(ast.Expr(_call(_course_asserted, node.test, says)), node)
+
 
 def _call(function: Function, *arguments: ast.expr) -> ast.Call:
     return ast.Call(ast.Name(function.__name__, ast.Load()), [*arguments], [])
@@ -75,4 +81,14 @@ def _course_negated(value: AnyValue) -> Any:
     return not value
 
 
-NAMES = {each.__name__: each for each in (_course_is_condition, _course_joined, _course_negated)}
+def _course_asserted(condition: AnyValue, says: str) -> None:
+    if isinstance(condition, tensor):
+        language.device_assert(condition, says)
+    else:
+        assert condition, says
+
+
+NAMES = {
+    each.__name__: each
+    for each in (_course_is_condition, _course_joined, _course_negated, _course_asserted)
+}

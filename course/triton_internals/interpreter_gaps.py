@@ -20,6 +20,7 @@ from course.type_names import AnyValue, AnyValues, Function
 from .conditions import NAMES, Conditions
 from .errors import CannotInterpretError
 from .libdevice import elementwise
+from .own_combines import summed
 from .patching import patched
 
 language = triton.language
@@ -32,7 +33,8 @@ def gaps_filled() -> Iterator[None]:
 
     - functions of the language under names of the kernel's own module, as `exp = tl.exp`;
     - the methods of numbers that are arguments or count a loop, as `eps.to(tl.float32)`;
-    - `min` and `max` of blocks, and `and`, `or` and `not` of conditions;
+    - `min` and `max` of blocks, `and`, `or` and `not` of conditions, and `assert`;
+    - constants asked for their `value`, and sums in half precision;
     - kernels that take names from the function around them;
     - grids that are lists;
     - conversions from and to 8 bits, rounded to the nearest;
@@ -66,11 +68,12 @@ def gaps_filled() -> Iterator[None]:
         patched(
             interpreter.interpreter_semantic, binary_op_sanitize_overflow_impl=_overflow_looked_for
         ),
-        patched(interpreter, **{_course_counted.__name__: _course_counted}, **NAMES),
+        patched(interpreter, **NAMES, _course_counted=_course_counted, _course_value=_course_value),
         patched(interpreter.FunctionRewriter, ast_transformer=_KernelTransformer()),
         patched(interpreter.FunctionRewriter, _compile_and_exec=_with_closure),
         patched(interpreter.InterpretedFunction, rewritten_fn=_rewritten),
         patched(interpreter.GridExecutor, __init__=_with_grid),
+        patched(interpreter.ReduceOps, sum=summed),
         patched(interpreter.InterpreterBuilder, create_inline_asm=_lacking("inline assembly")),
         patched(interpreter.InterpreterBuilder, create_extern_elementwise=_library_function),
     ):
@@ -244,6 +247,13 @@ class _KernelTransformer(Conditions, interpreter.ASTTransformer):
         node.iter = ast.Call(ast.Name(_course_counted.__name__, ast.Load()), [node.iter], [])
         return node
 
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:  # noqa: N802
+        self.generic_visit(node)
+        if node.attr != "value" or not isinstance(node.ctx, ast.Load):
+            return node
+        name = ast.Name(_course_value.__name__, ast.Load())
+        return ast.copy_location(ast.Call(name, [node.value], []), node)
+
 
 def _course_counted(over: Iterable[AnyValue]) -> Iterable[AnyValue]:
     """What `for … in over` gives a kernel, whose module finds this function by its name.
@@ -251,6 +261,13 @@ def _course_counted(over: Iterable[AnyValue]) -> Iterable[AnyValue]:
     A tl.static_range is no `range` here: what it counts are constants.
     """
     return map(_converted, over) if type(over) is range else over
+
+
+def _course_value(held: AnyValue) -> Any:
+    """`constant.value` in a kernel: the compiler's constants have one, and the interpreter hands a
+    kernel what is in them."""
+    plain = isinstance(held, (bool, int, float, str, language.dtype, type(None)))
+    return held if plain else held.value
 
 
 def _with_grid(self: Any, fn: Function, arg_names: list[str], grid: Any, *hooks: Any) -> None:

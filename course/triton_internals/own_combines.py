@@ -1,6 +1,8 @@
-"""Reductions by a function of the kernel's own, over whole halves of a block at a time.
+"""Reductions over whole halves of a block at a time: by a function of the kernel's own, and sums in
+half precision.
 
-The interpreter by itself calls that function for each pair of elements.
+The interpreter by itself calls that function for each pair of elements, and has NumPy add numbers
+of half precision in float32, which compiled code does not.
 """
 
 from collections.abc import Callable
@@ -13,7 +15,7 @@ from triton.runtime.interpreter import ReduceOps, ScanOps
 from course.type_names import AnyValue
 
 Blocks = tuple[tl.tensor, ...]
-_own_reduce = ReduceOps.generic_reduce
+_own_reduce, _own_sum = ReduceOps.generic_reduce, ReduceOps.sum
 
 
 def generic_reduce(reduction: ReduceOps, blocks: Blocks) -> list[tl.tensor]:
@@ -35,6 +37,18 @@ def generic_reduce(reduction: ReduceOps, blocks: Blocks) -> list[tl.tensor]:
         reduction.to_tensor(_shaped(reduction, array[..., 0], blocks[0]), kind)
         for array, kind in zip(arrays, kinds, strict=True)
     ]
+
+
+def summed(reduction: ReduceOps, block: tl.tensor) -> tl.tensor:
+    """A sum, which is rounded to half precision after each addition if that is the block's type."""
+    if block.handle.data.dtype != np.float16:
+        own: Callable[..., tl.tensor] = _own_sum
+        return own(reduction, block)
+    (whole,), axis = reduction.unravel((block,), reduction.axis)
+    array = np.moveaxis(whole.handle.data, axis, -1)
+    while array.shape[-1] > 1:
+        array = array[..., ::2] + array[..., 1::2]
+    return reduction.to_tensor(_shaped(reduction, array[..., 0], block), block.dtype)
 
 
 def joined_halves(

@@ -29,6 +29,17 @@ def all_distances_kernel(x_ptr, points_ptr, out_ptr, n, BLOCK: tl.constexpr, POI
     tl.store(out_ptr + chunk * POINTS + points, tl.sum(total, axis=1))
 
 
+@triton.jit
+def powers_kernel(x_ptr, sums_ptr, out_ptr, rounds, BLOCK: tl.constexpr):
+    """Each program comes to its own elements again and again, and to those of no other."""
+    i = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros([BLOCK], tl.float32)
+    for number in range(rounds):
+        total += tl.load(x_ptr + i) * number
+        tl.store(sums_ptr + i, total)
+    tl.store(out_ptr + i, total)
+
+
 N, POINTS, CHUNKS = 2**26, 8, 2048
 TENSORS = empty(N), empty(POINTS), empty(CHUNKS, POINTS), N // CHUNKS
 PAIRS = (
@@ -38,3 +49,5 @@ PAIRS = (
         Launch(all_distances_kernel, (CHUNKS,), (*TENSORS, 1024, POINTS)),
     ),
 )
+OWN = Launch(powers_kernel, (1024,), (*(empty(2**20) for _ in range(3)), 64, 1024))
+"""The loads stay in the loop, since the compiler does not know the two tensors apart."""

@@ -215,6 +215,10 @@ def test_loads_that_many_programs_share_are_told_with_the_axis_along_which_they_
     assert "does not depend on axis 0 of the grid" in finding.why
 
 
+def test_what_a_program_loads_again_itself_is_not_shared_with_others():
+    assert "shared reads" not in [found.cause for found in diagnosed(kernels_sharing.OWN).findings]
+
+
 def test_the_fences_of_atomics_are_counted():
     finding, *_ = diagnosed(kernels_atomics.PAIRS[0].slow).findings
     # 4,096 elements for 128 threads, and an atomic adds one integer.

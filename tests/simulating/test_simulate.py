@@ -174,6 +174,13 @@ def test_integers_are_divided_as_on_a_gpu():
     assert out.tolist() == [-1, -1.5, -1, -1]
 
 
+def test_a_tuned_kernel_is_simulated_as_it_is_given():
+    tuned = triton.autotune(configs=[triton.Config({})], key=[])(divided_kernel)
+    out = torch.zeros(4)
+    simulate(tuned, (2,), out)
+    assert out.tolist() == [-1, -1.5, -1, -1]
+
+
 @pytest.mark.parametrize(("wanted", "phase", "name"), [(8192, 0, "b"), (16384, 1, "a")])
 def test_a_wait_that_ends_early_leaves_the_copies_under_way(wanted, phase, name):
     (a, b, _, _), _, _ = kernels.product_arguments("none")

@@ -61,6 +61,15 @@ def conditions_kernel(x_ptr, out_ptr, n, FLAG: tl.constexpr):
 
 
 @triton.jit
+def asserting_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK.value)
+    assert BLOCK.value == 64, "a constant"
+    x = tl.load(x_ptr + i)
+    assert x < 100, "a block"
+    tl.store(out_ptr + i, x)
+
+
+@triton.jit
 def constant_first_kernel(x_ptr, out_ptr, y_ptr):
     i = tl.arange(0, 64)
     x = tl.load(x_ptr + i)

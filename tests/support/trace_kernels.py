@@ -36,6 +36,13 @@ def row_sum_kernel(x_ptr, out_ptr, n_cols, BLOCK_SIZE: tl.constexpr):
 
 
 @triton.jit
+def outer_sum_kernel(x_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
+    i = tl.arange(0, BLOCK_SIZE)
+    x = tl.load(x_ptr + i)
+    tl.store(out_ptr + i[:, None] * BLOCK_SIZE + i[None, :], x[:, None] * 2.0 + i[None, :])
+
+
+@triton.jit
 def half(x):
     scaled = x * 0.5
     return scaled

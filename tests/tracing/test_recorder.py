@@ -13,6 +13,7 @@ from triton.experimental.gluon import language as gl
 import course
 from course import configs, cost, explore, launches, lower, replay, simulate
 from course.errors import CourseError
+from tests.support.processes import run
 
 
 @triton.autotune(
@@ -35,6 +36,14 @@ def double_kernel(x_ptr, out_ptr, n, SIZE: tl.constexpr, EVEN: tl.constexpr):
 def place_kernel(x_ptr, places_ptr, pair, scale, out_ptr, SIZE: tl.constexpr):
     places = tl.load(places_ptr + tl.arange(0, SIZE))
     tl.store(out_ptr + pair[0] * tl.arange(0, SIZE), tl.load(x_ptr + places) * scale + pair[1])
+
+
+@triton.jit
+def joined_kernel(x_ptr, n, FLAG: tl.constexpr):
+    i = tl.arange(0, 8)
+    inside = i >= 0 and i < n
+    if FLAG and n > 0:
+        tl.store(x_ptr + i, 1.0, mask=inside)
 
 
 @gluon.jit
@@ -188,6 +197,17 @@ def test_a_file_repeats_a_launch_by_itself(tmp_path):
     assert ".as_strided((16,), (2,), 4)" in anew.read_text()
     assert len(repeated(anew).splitlines()) == 3
     assert not (tmp_path / "anew.pt").exists()
+
+
+def test_a_file_that_triton_would_interpret_wrongly_says_that_it_needs_a_gpu(tmp_path):
+    """By itself the interpreter takes `a and b` of blocks as b: masks would let lanes through."""
+    with launches(run=False) as seen:
+        joined_kernel[(1,)](torch.zeros(8), 4, FLAG=True)
+    path = seen[0].to_file(tmp_path / "joined.py", seed=0)
+    environ = {"TRITON_INTERPRET": "1", "HOME": str(tmp_path)}
+    done = run(sys.executable, path.name, cwd=tmp_path, env=environ)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Run this with a GPU: the kernel joins blocks by `and`")
 
 
 def test_a_tuned_launchs_file_has_its_choices_and_no_tuner(tuned, tmp_path):

@@ -80,6 +80,7 @@ RUN = {
     "the methods of arguments": (kernels.numbers_kernel, (0.5, True), lambda x: x + 0.5),
     "an argument that is false": (kernels.numbers_kernel, (0.5, False), torch.clone),
     "and, or and not of conditions": (kernels.conditions_kernel, (64, True), with_exponentials),
+    "an assert, and a constant's value": (kernels.asserting_kernel, (64,), torch.clone),
     "a constant before an `and`": (kernels.constant_first_kernel, (None,), torch.clone),
     "libdevice": (kernels.library_kernel, (), with_libdevice),
 }

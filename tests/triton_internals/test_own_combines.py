@@ -66,6 +66,15 @@ def ends_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
     tl.store(out_ptr + 3 * BLOCK, tl.reduce(x, None, right))
 
 
+@triton.jit
+def sums_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i[:, None] * BLOCK + i[None, :])
+    tl.store(out_ptr + i, tl.sum(x, 1))
+    tl.store(out_ptr + BLOCK + i[:, None], tl.sum(x, 1, keep_dims=True))
+    tl.store(out_ptr + 2 * BLOCK, tl.sum(x))
+
+
 def run(kernel, *args):
     def stop():
         raise AssertionError
@@ -104,3 +113,13 @@ def test_operands_keep_their_order_along_every_axis(x):
     run(ends_kernel, square, out, 4)
     ends = [*square[:, 0], *square[:, -1], *square[-1], square[-1, -1]]
     assert out.tolist() == [end.item() for end in ends]
+
+
+def test_half_precision_is_added_in_half_precision():
+    """As compiled code does: 2,048 + 1 is 2,048 there, and 2,048 + 2 is not."""
+    out, x = torch.zeros(17, dtype=torch.float16), torch.ones(8, 8, dtype=torch.float16)
+    x[:, 0] = 2048
+    run(sums_kernel, x, out, 8)
+    assert out.tolist() == [2054.0] * 16 + [8 * 2054.0]
+    run(sums_kernel, x.float(), (exact := torch.zeros(17)), 8)
+    assert exact.tolist() == [2055.0] * 16 + [8 * 2055.0]

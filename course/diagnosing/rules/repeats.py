@@ -101,9 +101,10 @@ def _times(evidence: Evidence, access: AccessCounts) -> float:
     size = tensor.numel() * tensor.element_size()
     if not size or size <= evidence.target.sm_shared_bytes or _around_dots(evidence, access):
         return 0
-    # Where a program uses a part of each sector alone, others ask for the rest, and another rule
-    # names it.
-    return min(access.bytes, access.touched * SECTOR_BYTES) / size
+    # What a program has just loaded it loads again without asking another's. Where it uses a part
+    # of each sector alone, others ask for the rest, and another rule names it.
+    first = 1 - access.again / max(1, access.executions)
+    return first * min(access.bytes, access.touched * SECTOR_BYTES) / size
 
 
 def _who(evidence: Evidence, access: AccessCounts) -> str:
