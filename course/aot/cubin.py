@@ -19,7 +19,7 @@ SCRATCH = ("global_scratch", "profile_scratch")
 
 @dataclass(frozen=True)
 class Cubin:
-    """A kernel's machine code. Prints as its parameters."""
+    """A kernel's machine code."""
 
     code: bytes
     symbol: str
@@ -29,11 +29,6 @@ class Cubin:
     """Registers per thread."""
     stack_bytes: int = 0
     """Bytes of memory per thread for values that find no register."""
-
-    def __str__(self) -> str:
-        return f"{self.symbol}: parameters of {', '.join(map(str, self.sizes))} bytes"
-
-    __repr__ = __str__
 
 
 def read_cubin(code: bytes, symbol: str) -> Cubin:

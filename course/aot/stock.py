@@ -4,9 +4,7 @@ The tool asks the machine's GPU for types and target, and fails without one. In 
 only names a target it writes the files that it writes on a machine with that GPU.
 """
 
-import os
 import re
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from course.errors import CourseError
 from course.gpus.limits import target_of
 from course.isolate import runs_in
 from course.lowering.kernel_reference import AsText, KernelReference, loaded_at, reference_of_text
+from course.triton_internals.compiler import own_cache
 from course.triton_internals.driver import driver_of
 from course.triton_internals.jit_functions import jit_function
 from course.type_names import Kernel
@@ -103,11 +102,7 @@ def _compile(
         path.write_text("\n\n".join(texts) + "\n")
     own: dict[str, Any] = {"path": str(path), "kernel_name": kernel.__name__}
     arguments = CompileArgs(**own, **options, out_path=Path(out))
-    with (
-        tempfile.TemporaryDirectory(prefix="course-stock-") as cache,
-        driver_of(gpu, runs_trials=False),
-    ):
-        os.environ["TRITON_CACHE_DIR"] = cache
+    with own_cache("course-stock-"), driver_of(gpu, runs_trials=False):
         try:
             function, files = compile_kernel(arguments)
         except (Exception, SystemExit) as error:

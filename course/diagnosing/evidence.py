@@ -100,7 +100,7 @@ class Evidence:
 
     def argument(self, access: AccessCounts) -> torch.Tensor | None:
         """The argument that an access goes to, if it is a tensor."""
-        value = self.launch.arguments().get(self.tensor(access))
+        value = self.launch.given.get(self.tensor(access))
         return value if isinstance(value, torch.Tensor) else None
 
     def line(self, frame: Frame) -> SourceLine:
@@ -156,7 +156,7 @@ class Evidence:
             return []
         calls = {call for calls in self.gathers.values() for call in calls}
         loaded = {self.tensor(access) for access in self.accesses if access.call in calls}
-        arguments = self.launch.arguments().items()
+        arguments = self.launch.given.items()
         tensors = [name for name, value in arguments if getattr(value, "is_meta", False)]
         return [name for name in tensors if name in loaded]
 

@@ -27,6 +27,11 @@ function codeLine(parts, row) {
   return line;
 }
 
+// A number as a text, with commas.
+function many(value) {
+  return value.toLocaleString("en");
+}
+
 function bytesOf(text) {
   return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 }

@@ -22,10 +22,6 @@ function label(x, y, text, attributes = {}) {
   return shape("text", { x, y: y + CELL / 2, ...attributes }, text);
 }
 
-function many(value) {
-  return value.toLocaleString("en");
-}
-
 // What is asked for: the elements with a thread each, the sectors touched, and the sentence.
 function computed({ stride, per_thread, itemsize, start, threads }) {
   const first = (thread) => start + thread * stride * per_thread;

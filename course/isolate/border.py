@@ -8,6 +8,7 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from course import MODE
@@ -28,6 +29,7 @@ class ChildError(CourseError):
         self.ended = ended
 
 
+@dataclass(eq=False)
 class InChild(Generic[P, R]):
     """A function at the top of a module that runs in a warm child of one kind.
 
@@ -35,20 +37,16 @@ class InChild(Generic[P, R]):
     dicts of them, bytes, texts, numbers. A CourseError that it raises is raised in the caller.
     """
 
-    def __init__(
-        self,
-        function: Callable[P, R],
-        kind: ChildKind,
-        timeout_s: float,
-        prepare: Callable[[], None] | None = None,
-        memory_bytes: int | None = None,
-    ) -> None:
-        functools.update_wrapper(self, function)
-        self.here = function
-        """The function itself, in this process."""
-        self.kind, self.timeout_s, self.memory_bytes = kind, timeout_s, memory_bytes
-        self.prepare = prepare
-        """What a worker does once, before it runs the function for the first time."""
+    here: Callable[P, R]
+    """The function itself, in this process."""
+    kind: ChildKind
+    timeout_s: float
+    prepare: Callable[[], None] | None = None
+    """What a worker does once, before it runs the function for the first time."""
+    memory_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        functools.update_wrapper(self, self.here)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """What the function returns in a child. Raises ChildError if it does not come to its

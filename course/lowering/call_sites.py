@@ -1,7 +1,6 @@
 """The calls in a kernel's source that touch memory, and which of them a place belongs to."""
 
 import ast
-import textwrap
 from collections import defaultdict
 
 from .kernel_reference import Listing
@@ -24,7 +23,7 @@ class CallSites:
         self._names: dict[CallSite, frozenset[str]] = {}
         for function in listing:
             file, before = function.file, function.line - 1
-            for node in ast.walk(ast.parse(textwrap.dedent(function.text))):
+            for node in ast.walk(ast.parse(function.text)):
                 if isinstance(node, ast.Call):
                     start = file, node.lineno + before, node.col_offset
                     end = file, (node.end_lineno or 0) + before, node.end_col_offset or 0

@@ -1,6 +1,7 @@
 """What Triton's refusals of Gluon mean, where its own words name types that nobody has written."""
 
 import re
+from collections.abc import Sequence
 
 REFUSALS = (
     (
@@ -34,9 +35,10 @@ REFUSALS = (
 """Triton's words, and what to do about them."""
 
 
-def plainer(reason: str) -> str:
-    """The refusal in words that say what to do, where it is one of Gluon's that are known."""
-    for words, instead in REFUSALS:
+def plainer(reason: str, refusals: Sequence[tuple[str, str]] = REFUSALS) -> str:
+    """The refusal in words that say what to do, where it is one of those that are known; by
+    default of Gluon's."""
+    for words, instead in refusals:
         if match := re.fullmatch(words, reason):
             return match.expand(instead)
     return reason

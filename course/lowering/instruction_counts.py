@@ -17,12 +17,7 @@ IN_TRITON_GPU_IR = {
 }
 # stage -> what it is called in a lesson -> the pattern of one
 PATTERNS: dict[str, dict[str, str]] = {
-    "ttir": {
-        "loads": r"\btt\.(?:descriptor_)?load\b",
-        "stores": r"\btt\.(?:descriptor_)?store\b",
-        "dots": r"\btt\.dot\b",
-        "reductions": r'"tt\.reduce"',
-    },
+    "ttir": {name: IN_TRITON_GPU_IR[name] for name in ("loads", "stores", "dots", "reductions")},
     "glir": IN_TRITON_GPU_IR,
     "ttgir": IN_TRITON_GPU_IR,
     "llir": {

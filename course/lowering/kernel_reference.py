@@ -72,10 +72,11 @@ def function_of(kernel: Kernel, asker: str) -> Function:
     raise CourseError(f"{asker} takes a kernel, a function under @triton.jit; this is {kind}.")
 
 
-def reference_of(kernel: Kernel, asker: str) -> KernelReference:
+def reference_of(kernel: Kernel, asker: str, kernels_as_text: bool = False) -> KernelReference:
     """Where a kernel is: in its module if that can be imported, else its text.
 
     asker: the function that takes the kernel, for the CourseError if it cannot be taken.
+    kernels_as_text: as `source_of` has it.
     """
     function = function_of(kernel, asker)
     if is_gluon(kernel) and asker not in ("lower", "diagnose", "aot.export"):
@@ -86,7 +87,8 @@ def reference_of(kernel: Kernel, asker: str) -> KernelReference:
     named = getattr(sys.modules.get(function.__module__), function.__name__, None)
     if function.__module__ != "__main__" and plain_function(named) is function:
         return InModule(function.__module__, function.__name__)
-    return AsText(source_of(inner_kernel(kernel)))  # the session has chosen what tuners choose
+    # The session has chosen what tuners choose.
+    return AsText(source_of(inner_kernel(kernel), kernels_as_text))
 
 
 def reference_of_text(kernel: Kernel | str, asker: str) -> KernelReference:

@@ -13,7 +13,6 @@ from .passes import Passes
 OPERATION = re.compile(r"^\s*(?:%(\w+)[^=]*= )?\"?([\w.]+)\"?\b(?:.*loop\.stage = (\d+))?")
 KINDS = {
     **dict.fromkeys(("tt.load", "tt.descriptor_load", "amdg.buffer_load"), "load"),
-    "tt.experimental_descriptor_load": "load",
     **dict.fromkeys(("tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma", "tt.dot_scaled"), "dot"),
     **dict.fromkeys(("tt.store", "tt.descriptor_store"), "store"),
     **dict.fromkeys(("math.exp2", "math.exp", "tt.reduce"), "softmax"),

@@ -50,7 +50,7 @@ def compile_error(error: CompileError, listing: Sequence[Definition], more: str 
 
     more: what follows the reason in its sentence, with its punctuation.
     """
-    place = error.within(listing) or place_in(listing, ptx_frames(error.reason))
+    place = place_of(error, listing)
     if place is None and _ASSEMBLER.search(error.reason):
         place = _inline_assembly(listing)
     function, line, text = place or (None, 0, "")
@@ -92,6 +92,23 @@ def disk_error(error: OSError) -> LowerError:
     )
 
 
+def place_of(
+    error: CompileError, listing: Sequence[Definition]
+) -> tuple[Definition, int, str] | None:
+    """The innermost place in one of these functions at which the compiler or ptxas stopped, as
+    `place_in` gives it."""
+    for source, row in error.places:
+        source = source.rstrip()
+        for function in listing:
+            before, found, _ = function.text.partition(source)
+            if found:
+                lines = source.split("\n")
+                row = min(row, len(lines))  # Triton says one more at a noinline function's call
+                line = function.line + before.count("\n") + row - 1
+                return function, line, lines[row - 1].strip()
+    return place_in(listing, ptx_frames(error.reason))
+
+
 def place_in(
     listing: Sequence[Definition], frames: Sequence[Frame]
 ) -> tuple[Definition, int, str] | None:
@@ -129,16 +146,16 @@ def run_compiler(function: InChild[P, R], *args: P.args, **kwargs: P.kwargs) -> 
     """What a function that compiles in a child returns. Raises LowerError if it fails."""
     ended = function.ended(*args, **kwargs)
     output = ended.stderr.strip()
+    first = args[0] if args else None
+    kernel = first.kernel if isinstance(first, Request) else first
     if ended.error is not None:
         known = ended.error.details if isinstance(ended.error, LowerError) else ""
         details = "\n".join(filter(None, [known, output]))
-        reference = _reference(args[0] if args else None)
-        own = reference.source.definitions if isinstance(reference, AsText) else ()
+        own = kernel.source.definitions if isinstance(kernel, AsText) else ()
         raise LowerError(clearer(str(ended.error), details, own), details, ended.error.kind)
     if ended.how == "finished":
         return ended.value  # type: ignore[return-value]
     sentence = ended.sentence("The compiler")
-    kernel = _reference(args[0] if args else None)
     if ended.how == "out of time" and isinstance(kernel, InFile):
         sentence += f"; before it compiles, it executes {kernel.file}"
     if ended.how == "out of memory":
@@ -150,11 +167,6 @@ def run_compiler(function: InChild[P, R], *args: P.args, **kwargs: P.kwargs) -> 
     hint = next(errors, "").strip()[:300]
     said = f" It said: {hint}" if hint else ""
     raise LowerError(f"{sentence}.{said}", output, ended.how)
-
-
-def _reference(first: object) -> object:
-    """The kernel of what a function that compiles is given first."""
-    return first.kernel if isinstance(first, Request) else first
 
 
 _ASSEMBLER = re.compile(r"AMD LLVM \S+: AMD assembler rejected generated AMDGCN")
@@ -219,10 +231,10 @@ _OTHER_WARPS = (
 )
 _WHOLE_RING = "this takes one barrier, and was given several: write barriers.index(i) for number i"
 _MEANINGS = (
-    (r"'[\w.]+' op Failed to infer return type", _NO_LAYOUT),
-    (r"Result has an invalid layout: (#ttg\.blocked<.*>)", _OTHER_WARPS),
+    (r"'[\w.]+' op Failed to infer return type.*", _NO_LAYOUT),
+    (r"Result has an invalid layout: (#ttg\.blocked<.*>).*", _OTHER_WARPS),
     (r"'ttng\.\w+' op barrier allocation must be a descriptor of .*", _WHOLE_RING),
-    (r"'[\w.]+' op found conflicting encodings for value", _TWO_LAYOUTS),
+    (r"'[\w.]+' op found conflicting encodings for value.*", _TWO_LAYOUTS),
     (r"failed to legalize operation 'tt\.return'.*", NO_VALUE),
     (
         r"'tt\.\w+' op operand #\d must be 1-bit signless integer or .*",
@@ -250,10 +262,7 @@ def printed_error(printed: str) -> PrintedError | None:
             "own language, and PTX is NVIDIA's",
             kind,
         )
-    for words, meaning in _MEANINGS:
-        if match := re.match(words, cause):
-            cause = match.expand(meaning)
-            break
+    cause = plainer(cause, _MEANINGS)
     if error[1] is None:
         return PrintedError(cause, kind)
     callers = re.findall(

@@ -3,7 +3,6 @@
 import ast
 import json
 import tempfile
-import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
@@ -292,7 +291,7 @@ class Lowered(Compiled):
     def _statements(self) -> Iterator[tuple[str, ast.stmt, range]]:
         """Every statement of the listing with its file and its lines there."""
         for function in self.listing:
-            parsed = ast.parse(textwrap.dedent(function.text))
+            parsed = ast.parse(function.text)
             for node in ast.walk(ast.increment_lineno(parsed, function.line - 1)):
                 if isinstance(node, ast.stmt):
                     lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from traceback import walk_stack, walk_tb
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -90,11 +91,8 @@ class ProgramNames:
 
 def kernel_frame() -> FrameType:
     """The frame of the kernel's line that runs."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(HERE):
-        frame = frame.f_back
-    assert frame is not None
-    return frame
+    frames = (frame for frame, _ in walk_stack(sys._getframe(1)))
+    return next(each for each in frames if not each.f_code.co_filename.startswith(HERE))
 
 
 def _text(code: CodeType, line: int) -> str:
@@ -104,11 +102,9 @@ def _text(code: CodeType, line: int) -> str:
 
 def _place(error: BaseException) -> str:
     """The innermost line of the kernel that an error came through."""
-    place, step = "", error.__traceback__
-    while step is not None:
-        code = step.tb_frame.f_code
+    place = ""
+    for frame, line in walk_tb(error.__traceback__):
+        code = frame.f_code
         if not code.co_filename.startswith(HERE):
-            text = _text(code, step.tb_lineno).strip()
-            place = f"In {code.co_name}, line {step.tb_lineno}: {text}"
-        step = step.tb_next
+            place = f"In {code.co_name}, line {line}: {_text(code, line).strip()}"
     return place

@@ -2,7 +2,6 @@
 
 import ast
 import sys
-import textwrap
 from dataclasses import dataclass
 from functools import lru_cache
 from traceback import walk_stack
@@ -47,7 +46,7 @@ class KernelText:
             for line in range(first, first + function.text.count("\n") + 1):
                 self._rows[file, line] = rows
                 rows += 1
-            for node in ast.walk(ast.parse(textwrap.dedent(function.text))):
+            for node in ast.walk(ast.parse(function.text)):
                 if isinstance(node, ast.stmt):
                     self._add(file, node, first - 1)
 

@@ -54,10 +54,6 @@ class LaunchRequest:
     given: AnyValues
     """parameter -> what the launch gives it"""
 
-    def arguments(self) -> AnyValues:
-        """What each parameter is given."""
-        return self.given
-
 
 @dataclass(frozen=True)
 class PackedLaunch:

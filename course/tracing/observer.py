@@ -1,6 +1,7 @@
 """A launch under watch: it is counted, recorded step by step, and ended if it takes too long."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from traceback import walk_tb
 
 import numpy as np
@@ -28,38 +29,31 @@ class Enough(BaseException):
     """As many programs have been followed as the limit allows."""
 
 
+@dataclass(eq=False)
 class Watch:
-    """An observer that counts what every launch touches, and records some programs step by step.
+    """An observer that counts what every launch touches, and records some programs step by step."""
 
-    record: the programs to record, each with the number of its launch, from 0.
-    plan: how much of each launch is followed.
-    requests, operations: as `LaunchCounter` takes them. maps: whether to note who touched what.
-    copied: whether the launch has copies of its tensors, so that an address in one leads nowhere.
-    strict: whether a promise to the compiler that does not hold stops a launch also where no access
-        goes elsewhere by it.
-    """
-
-    def __init__(
-        self,
-        text: KernelText,
-        requests: Sequence[Requests] = (),
-        record: Iterable[tuple[int, Program]] = (),
-        operations: Operations | None = None,
-        plan: Plan | None = None,
-        maps: bool = True,
-        copied: bool = False,
-        strict: bool = False,
-    ) -> None:
-        self.text, self.record, self.plan = text, set(record), plan or Plan()
-        self.effort = Effort()
-        self._maps, self._copied = maps, copied
-        self._requests, self._operations = requests, operations
-        self.launches: list[LaunchCounter] = []
-        self.recorded: dict[Program, ProgramSteps] = {}
-        self._recorder: Recorder | None = None
-        self.strict = strict
-        self.undefined = False
-        """Whether a load has left masked lanes without a value."""
+    text: KernelText
+    requests: Sequence[Requests] = ()
+    operations: Operations | None = None
+    """Both as `LaunchCounter` takes them."""
+    record: Collection[tuple[int, Program]] = ()
+    """The programs to record, each with the number of its launch, from 0."""
+    plan: Plan = field(default_factory=Plan)
+    """How much of each launch is followed."""
+    maps: bool = True
+    """Whether to note who touched what."""
+    copied: bool = False
+    """Whether the launch has copies of its tensors, so that an address in one leads nowhere."""
+    strict: bool = False
+    """Whether a promise to the compiler that does not hold stops a launch also where no access goes
+    elsewhere by it."""
+    effort: Effort = field(default_factory=Effort)
+    launches: list[LaunchCounter] = field(default_factory=list)
+    recorded: dict[Program, ProgramSteps] = field(default_factory=dict)
+    undefined: bool = False
+    """Whether a load has left masked lanes without a value."""
+    _recorder: Recorder | None = None
 
     @property
     def last(self) -> LaunchCounter:
@@ -73,7 +67,7 @@ class Watch:
     def launch(self, launch: Launch) -> None:
         self.stop()
         counter = LaunchCounter(
-            launch, self.text, self._requests, self._operations, self._maps, self._copied
+            launch, self.text, self.requests, self.operations, self.maps, self.copied
         )
         self.launches.append(counter)
 

@@ -86,7 +86,7 @@ class Given:
         names = [name for name, kind in signature.items() if kind != "constexpr"]
         if len(names) != len(values.arguments):  # a tuple or a descriptor has several
             names = [argument.name for argument in values.arguments]
-        arguments = launch.arguments()
+        arguments = launch.given
         pairs = zip(values.arguments, names, strict=True)
         self._arguments = {id(value): arguments.get(name) for value, name in pairs}
         self._known: dict[int, tuple[TtirValue, Numbers | None]] = {}

@@ -288,9 +288,6 @@ class Failure:
     lacking: bool = False
     """Whether it is the interpreter that lacks something, and not the kernel's fault."""
 
-    def __str__(self) -> str:
-        return self.text
-
 
 @dataclass(frozen=True)
 class Element:

@@ -132,10 +132,6 @@ function toggle(view, names, name, text) {
   return element("button", "turn", text, { onclick });
 }
 
-function count(value) {
-  return value.toLocaleString("en");
-}
-
 function valueHead(name, value) {
   const { text, dtype = "", of, shape = [], least, most, nan, inf, masked, undefined: lacking } = value;
   const range = least === most ? `all ${number(least)}` : `${number(least)} … ${number(most)}`;
@@ -143,10 +139,10 @@ function valueHead(name, value) {
   const block = `  ${dtype} [${shape.join(", ")}]${into && `${into}, elements`}  ${least === undefined ? "" : range}`;
   const single = of ? ` → ${of}[${text}]` : ` = ${text}`; // a pointer shows what it points to
   const parts = text === undefined ? [["dim", block]] : [["", single], ["dim", dtype && `  ${dtype}`]];
-  if (nan) parts.push(["odd", `, ${count(nan)} NaN`]);
-  if (inf) parts.push(["odd", `, ${count(inf)} infinite`]);
-  if (masked) parts.push(["dim", `, ${count(masked)} lanes masked (hatched)`]);
-  if (lacking) parts.push(["odd", `, ${lacking > 0 ? count(lacking) : "some"} undefined (hatched)`]);
+  if (nan) parts.push(["odd", `, ${many(nan)} NaN`]);
+  if (inf) parts.push(["odd", `, ${many(inf)} infinite`]);
+  if (masked) parts.push(["dim", `, ${many(masked)} lanes masked (hatched)`]);
+  if (lacking) parts.push(["odd", `, ${lacking > 0 ? many(lacking) : "some"} undefined (hatched)`]);
   return element("div", "head", [element("b", "", name), ...parts.map((part) => element("span", ...part))]);
 }
 
@@ -265,7 +261,7 @@ function drawPrograms(view) {
   const { trace, program } = view;
   const [x, y, z] = trace.grid;
   const total = x * y * z;
-  const counted = `${count(total)} program${total === 1 ? "" : "s"}`;
+  const counted = `${many(total)} program${total === 1 ? "" : "s"}`;
   const box = element("div", "programs", element("div", "head", `${counted}, grid (${trace.grid.join(", ")})`));
   if (total === 1) return box;
   const inputs = trace.grid.map((size, axis) => element("input", "", [], {

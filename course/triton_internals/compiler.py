@@ -39,14 +39,12 @@ def prepare_compiler() -> None:
         make_backend(GPUTarget("cuda", 90, 32)).hash()
 
 
-@contextlib.contextmanager
-def known_by_its_files() -> Iterator[None]:
+def known_by_its_files() -> contextlib.AbstractContextManager[None]:
     """While active, Triton's cache tells its versions apart by the sizes and times of its files.
 
     By itself it hashes them, and its library alone has 500 MB.
     """
-    with patched(cache, triton_key=_files_key):
-        yield
+    return patched(cache, triton_key=_files_key)
 
 
 @functools.cache
@@ -156,8 +154,7 @@ FixedTypes = dict[str, tuple[str, Any]]
 multiple of 16, None for nothing, the value for a "constexpr")"""
 
 
-@contextlib.contextmanager
-def types_fixed(kernel: JITFunction, types: FixedTypes) -> Iterator[None]:
+def types_fixed(kernel: JITFunction, types: FixedTypes) -> contextlib.AbstractContextManager[None]:
     """While active, the JIT specializes these parameters for these types, whatever their values."""
     names = [parameter.name for parameter in kernel.params]
 
@@ -171,8 +168,7 @@ def types_fixed(kernel: JITFunction, types: FixedTypes) -> Iterator[None]:
 
         return *rest, bind_fixed
 
-    with patched(kernel, device_caches=defaultdict(create_binder)):
-        yield
+    return patched(kernel, device_caches=defaultdict(create_binder))
 
 
 @contextlib.contextmanager

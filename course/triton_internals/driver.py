@@ -88,8 +88,7 @@ def do_bench(runs_trials: bool) -> property:
     return property(lambda _: _benchmarker(runs_trials))
 
 
-@contextlib.contextmanager
-def trials_noted(spans: list[tuple[int, int]]) -> Iterator[None]:
+def trials_noted(spans: list[tuple[int, int]]) -> contextlib.AbstractContextManager[None]:
     """While active, `spans` gets when `@triton.autotune` measures: from, to, in ns since 1970."""
     own_bench = Autotuner._bench
 
@@ -100,8 +99,7 @@ def trials_noted(spans: list[tuple[int, int]]) -> Iterator[None]:
         finally:
             spans.append((start, time.time_ns()))
 
-    with patched(Autotuner, _bench=bench):
-        yield
+    return patched(Autotuner, _bench=bench)
 
 
 def _benchmarker(runs_trials: bool) -> Benchmarker:

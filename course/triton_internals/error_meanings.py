@@ -24,20 +24,20 @@ def meaning(error: BaseException) -> str:
     last, place = chain_of(error)[-1], Place.of(error)
     words = f"{type(last).__name__}: {getattr(last, 'message', None) or last}"
     words = re.sub(r"'?constexpr\[(\w+)\]'?", r"\1", words)
-    for each in _meanings():
-        if each.get("at", "kernel") not in ("both", "kernel" if place.in_kernel else "launch"):
+    for at, pattern, says in _meanings():
+        if at not in ("both", "kernel" if place.in_kernel else "launch"):
             continue
-        match = re.search(each["words"], words, re.DOTALL)
-        if match and (text := _filled(each["says"], place, match)):
+        match = re.search(pattern, words, re.DOTALL)
+        if match and (text := _filled(says, place, match)):
             return text
     return ""
 
 
 @cache
-def _meanings() -> list[dict[str, str]]:
-    text = Path(__file__).with_name("error_meanings.toml").read_text()
-    meanings: list[dict[str, str]] = tomllib.loads(text)["meaning"]
-    return meanings
+def _meanings() -> list[tuple[str, str, str]]:
+    """Each meaning: for "kernel", "launch" or "both", its pattern and its clause."""
+    table = tomllib.loads(Path(__file__).with_name("error_meanings.toml").read_text())
+    return [(at, pattern, says) for at, pairs in table.items() for pattern, says in pairs]
 
 
 def _filled(says: str, place: Place, match: "re.Match[str]") -> str:

@@ -5,7 +5,6 @@ import re
 import traceback
 from collections.abc import Sequence
 from types import FrameType
-from typing import Protocol, TypeVar
 
 import triton
 from triton import InterpreterError
@@ -17,19 +16,6 @@ from .kernel_place import Place
 NO_VALUE = "a kernel returns no value: write it to memory, by tl.store"
 
 
-class FunctionText(Protocol):
-    """The source of a function."""
-
-    @property
-    def text(self) -> str: ...
-    @property
-    def line(self) -> int:
-        """The line of its file at which the text begins."""
-
-
-F = TypeVar("F", bound=FunctionText)
-
-
 class CompileError(Exception):
     """A kernel does not compile: why, and where."""
 
@@ -38,20 +24,6 @@ class CompileError(Exception):
         function's text, from its `def`, and the line in it, from 1. kind: its `first_words`."""
         super().__init__(reason)
         self.reason, self.places, self.kind = reason, places, kind
-
-    def within(self, functions: Sequence[F]) -> tuple[F, int, str] | None:
-        """The innermost place in one of these functions: that function, the line's number in its
-        file, and the line."""
-        for source, row in self.places:
-            source = source.rstrip()
-            for function in functions:
-                before, found, _ = function.text.partition(source)
-                if found:
-                    lines = source.split("\n")
-                    row = min(row, len(lines))  # Triton says one more at a noinline function's call
-                    line = function.line + before.count("\n") + row - 1
-                    return function, line, lines[row - 1].strip()
-        return None
 
 
 class CannotInterpretError(Exception):

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from triton._C.libtriton import ir
 from triton.runtime import interpreter
 
-from .interpreted_values import FLOATS_OF_A_BYTE
+from .interpreted_values import FLOATS_OF_A_BYTE, numbers_of
 
 TORCH_TYPES = {tl.dtype(name): kind for name, kind in FLOATS_OF_A_BYTE.items()}
 NUMPY_TYPES = {tl.float16: np.float16, tl.float32: np.float32, tl.float64: np.float64}
@@ -30,8 +30,7 @@ def converted(values: np.ndarray, given: tl.dtype, wanted: tl.dtype, rounding: A
     """
     with _disable_current_modes():  # this is no work of the function that launches
         if given in TORCH_TYPES and wanted in NUMPY_TYPES:
-            numbers = torch.from_numpy(np.array(values).view(np.uint8)).view(TORCH_TYPES[given])
-            exact: np.ndarray = numbers.float().numpy().astype(NUMPY_TYPES[wanted])
+            exact = numbers_of(values, given.name).astype(NUMPY_TYPES[wanted])
             return exact.view(f"u{exact.itemsize}")
         nearest = rounding in (None, ir.ROUNDING_MODE.RTNE)
         if given in NUMPY_TYPES and wanted in TORCH_TYPES and nearest:

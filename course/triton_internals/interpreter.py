@@ -131,10 +131,9 @@ def interpreter_watched(
         yield
 
 
-@contextlib.contextmanager
 def launches_noted(
     note: Callable[[Kernel, tuple[AnyValue, ...], AnyValues], None],
-) -> Iterator[None]:
+) -> contextlib.AbstractContextManager[None]:
     """While active, `note` is told of each launch in the interpreter before it runs: the kernel,
     and the arguments and options as they are given, by place and by name."""
     own_run = InterpretedFunction.run
@@ -143,8 +142,7 @@ def launches_noted(
         note(self, args, kwargs)
         own_run(self, *args, grid=grid, warmup=warmup, **kwargs)
 
-    with patched(InterpretedFunction, run=run):
-        yield
+    return patched(InterpretedFunction, run=run)
 
 
 class _Call(NamedTuple):

@@ -71,8 +71,7 @@ Count = Callable[..., None]
 """Counts what a function of the interpreter has returned. It takes that, and its arguments."""
 
 
-@contextlib.contextmanager
-def _told(owner: Any, counts: dict[str, Count]) -> Iterator[None]:
+def _told(owner: Any, counts: dict[str, Count]) -> contextlib.AbstractContextManager[None]:
     """While active, each of these functions of `owner` has its results counted."""
 
     def counted(own: Function, count: Count) -> Function:
@@ -84,8 +83,7 @@ def _told(owner: Any, counts: dict[str, Count]) -> Iterator[None]:
         return call
 
     functions = {name: counted(getattr(owner, name), count) for name, count in counts.items()}
-    with patched(owner, **functions):
-        yield
+    return patched(owner, **functions)
 
 
 def _results(counter: Counter[str], weight: int) -> Count:

@@ -2,7 +2,7 @@
 
 import ast
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from triton.compiler.code_generator import CodeGenerator
@@ -12,8 +12,7 @@ from course.type_names import AnyValue
 from .patching import patched
 
 
-@contextlib.contextmanager
-def scoped_calls(scopes: Mapping[str, str]) -> Iterator[None]:
+def scoped_calls(scopes: Mapping[str, str]) -> contextlib.AbstractContextManager[None]:
     """While active, kernels are compiled with a scope of Proton's around some of their calls.
 
     scopes: name of the called function or method -> name of the scope. What a call computes for its
@@ -39,5 +38,4 @@ def scoped_calls(scopes: Mapping[str, str]) -> Iterator[None]:
             inside = False
             proton.exit_scope(scope, _semantic=generator.semantic)
 
-    with patched(CodeGenerator, call_Function=call):
-        yield
+    return patched(CodeGenerator, call_Function=call)

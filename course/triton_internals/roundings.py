@@ -1,7 +1,7 @@
 """Where an interpreted kernel rounds to 16 bits."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from triton.runtime import interpreter
@@ -9,8 +9,7 @@ from triton.runtime import interpreter
 from .patching import patched
 
 
-@contextlib.contextmanager
-def roundings_told(tell: Callable[[], None]) -> Iterator[None]:
+def roundings_told(tell: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
     """While active, call `tell` for each rounding to float16 or bfloat16, also that of a store."""
     own = interpreter.interpreter_builder.create_fp_trunc
 
@@ -19,5 +18,4 @@ def roundings_told(tell: Callable[[], None]) -> Iterator[None]:
             tell()
         return own(block, kind)
 
-    with patched(interpreter.interpreter_builder, create_fp_trunc=create_fp_trunc):
-        yield
+    return patched(interpreter.interpreter_builder, create_fp_trunc=create_fp_trunc)

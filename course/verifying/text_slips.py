@@ -12,7 +12,7 @@ OF_TWO = {"tl.max": "tl.maximum", "tl.min": "tl.minimum"}
 """Reductions, and the function that takes the same of two blocks, lane by lane."""
 
 CHAINED = (
-    "{sign} binds before <, so this compares {first} with ({between}), and that with {last}: "
+    "{} binds before <, so this compares {} with ({}), and that with {}: "
     "put each comparison in parentheses."
 )
 OF_A_PARAMETER = (
@@ -65,20 +65,14 @@ def advice_on(definitions: tuple[Definition, ...]) -> Iterator[Advice]:
 def _chained(function: ast.FunctionDef) -> Iterator[Slip]:
     """Comparisons such as `rows < m & cols < n`."""
     for node in ast.walk(function):
-        if not isinstance(node, ast.Compare) or len(node.ops) < 2:
-            continue
-        between = node.comparators[0]
-        if isinstance(between, ast.BinOp) and isinstance(between.op, (ast.BitAnd, ast.BitOr)):
-            yield (
-                node,
-                "chained",
-                CHAINED.format(
-                    sign="&" if isinstance(between.op, ast.BitAnd) else "|",
-                    first=ast.unparse(node.left),
-                    between=ast.unparse(between),
-                    last=ast.unparse(node.comparators[-1]),
-                ),
-            )
+        match node:
+            case ast.Compare(
+                left=first,
+                comparators=[ast.BinOp(op=ast.BitAnd() | ast.BitOr() as op) as between, *_, last],
+            ):
+                sign = "&" if isinstance(op, ast.BitAnd) else "|"
+                parts = [ast.unparse(part) for part in (first, between, last)]
+                yield node, "chained", CHAINED.format(sign, *parts)
 
 
 def _lost_promises(function: ast.FunctionDef) -> Iterator[Slip]:

@@ -2,7 +2,7 @@
 
 from course.exercises.result import Judged
 from course.isolate.function_source import Definition
-from course.lowering.problems import first_sentence, place_in, printed_error, ptx_frames
+from course.lowering.problems import first_sentence, place_in, place_of, printed_error
 from course.triton_internals.errors import CompileError, first_words
 
 VAGUE = first_words("error encountered during parsing"), first_words("PassManager::run failed")
@@ -12,7 +12,7 @@ VAGUE = first_words("error encountered during parsing"), first_words("PassManage
 def refusal(problem: CompileError, definitions: tuple[Definition, ...]) -> str:
     """The line in the reader's own file or cell at which the compiler stopped, and why."""
     reason = first_sentence(problem.reason).rstrip(".")
-    place = problem.within(definitions) or place_in(definitions, ptx_frames(problem.reason))
+    place = place_of(problem, definitions)
     if place is None:
         return f"{reason}."
     definition, line, text = place

@@ -5,19 +5,17 @@ looks at what a kernel has written.
 """
 
 import contextlib
-import functools
 import inspect
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 
-from course.isolate.function_source import source_of
 from course.lowering.arguments import Described, describe
-from course.lowering.kernel_reference import AsText, InModule, KernelReference
+from course.lowering.kernel_reference import KernelReference, reference_of
 from course.places import content, home
 from course.triton_internals.interpreter import launches_noted
-from course.triton_internals.jit_functions import jit_function, plain_function
+from course.triton_internals.jit_functions import jit_function
 from course.type_names import AnyValue, AnyValues, Kernel
 
 MOST = 64
@@ -60,7 +58,8 @@ def launches_seen() -> Iterator[list[SeenLaunch]]:
     """While active, each launch in the interpreter is added to the list that this yields, once for
     the same kernel and arguments."""
     seen: list[SeenLaunch] = []
-    reference = functools.cache(_reference)
+    # Where the kernel is once the answer is defined again.
+    reference = cache(partial(reference_of, asker="check", kernels_as_text=True))
 
     def note(kernel: Kernel, args: tuple[AnyValue, ...], kwargs: AnyValues) -> None:
         with contextlib.suppress(Exception):  # another process could not make it again
@@ -72,12 +71,3 @@ def launches_seen() -> Iterator[list[SeenLaunch]]:
 
     with launches_noted(note):
         yield seen
-
-
-def _reference(kernel: Kernel) -> KernelReference:
-    """Where a kernel is once the answer is defined again: in its module, unless a function made
-    it."""
-    module, name = kernel.fn.__module__, kernel.fn.__name__
-    if plain_function(getattr(sys.modules[module], name, None)) is kernel.fn:
-        return InModule(module, name)
-    return AsText(source_of(kernel, kernels_as_text=True))
