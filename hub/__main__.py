@@ -9,7 +9,7 @@ import typer
 
 from course.cli.workshop import COMMANDS
 from course.errors import CourseError
-from course.lessons.folders import NOTEBOOKS
+from course.lessons.order import lesson_sources, lessons_named
 
 from . import keeping, slips, start, tools
 from .codes import codes as known_codes
@@ -33,14 +33,16 @@ def set_up() -> None:
 @app.command("start", help=COMMANDS["start"])
 def start_room(
     seats: Annotated[int, typer.Option(help="How many learners.")],
-    address: Annotated[str, typer.Option(help="Where the room is reached.")] = "0.0.0.0",
-    port: Annotated[int, typer.Option(help="Its port; the next three are used too.")] = 8000,
+    address: Annotated[str, typer.Option(help="Where the room is reached.")] = Settings.address,
+    port: Annotated[
+        int, typer.Option(help="Its port; the next three are used too.")
+    ] = Settings.port,
     memory: Annotated[float | None, typer.Option(help="GiB per seat.")] = None,
     cores: Annotated[float | None, typer.Option(help="Cores per seat.")] = None,
     disk: Annotated[float, typer.Option(help="GiB per seat; 0: all share the host's.")] = 2,
     idle: Annotated[int, typer.Option(help="Minutes until an idle server ends.")] = 60,
     lessons: Annotated[str, typer.Option(help="The plan's, as 00,01; shown first.")] = "",
-    image: Annotated[str, typer.Option(help="The course's image.")] = "triton-course",
+    image: Annotated[str, typer.Option(help="The course's image.")] = Settings.image,
     certificate: Annotated[str, typer.Option(help="A file; turns HTTPS on.")] = "",
     key: Annotated[str, typer.Option(help="The certificate's key.")] = "",
     one_account: Annotated[
@@ -154,7 +156,7 @@ def load(
     lessons: Annotated[str, typer.Option(help="As 00,01.")] = "00,01",
     memory: Annotated[float | None, typer.Option(help="GiB per seat.")] = None,
     port: Annotated[int, typer.Option(help="The port of its room.")] = 8400,
-    image: Annotated[str, typer.Option(help="The course's image.")] = "triton-course",
+    image: Annotated[str, typer.Option(help="The course's image.")] = Settings.image,
     one_account: Annotated[bool, typer.Option("--one-account")] = False,
     out: Annotated[Path | None, typer.Option(help="A file for the outcome, as JSON.")] = None,
 ) -> None:
@@ -175,10 +177,11 @@ def rehearse(
     lessons: Annotated[
         str, typer.Option(help="The plan's lessons, as 00,01; all without it.")
     ] = "",
-    image: Annotated[str, typer.Option(help="The course's image.")] = "triton-course",
+    image: Annotated[str, typer.Option(help="The course's image.")] = Settings.image,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     from . import rehearse as rehearsal
+    from .answers import lesson_answers
 
     if seats < 1:
         raise CourseError(f"{seats} seats: take 1 or more.")
@@ -189,7 +192,7 @@ def rehearse(
         if not as_json:
             print(outcome, flush=True)
 
-    answers = rehearsal.answers_of(numbers(lessons))
+    answers = lesson_answers(numbers(lessons))
     if not as_json:
         print(f"About {rehearsal.minutes(answers)} minutes, more where the machine is busy.")
     green = rehearsal.rehearse(seats, say, answers=answers, image=image)
@@ -203,13 +206,7 @@ def rehearse(
 def numbers(lessons: str) -> list[str]:
     """The numbers in a list as "00, 01". Raises CourseError where one is no lesson's."""
     asked = [each.strip().zfill(2) for each in lessons.split(",") if each.strip()]
-    known = sorted(path.name[:2] for path in NOTEBOOKS.glob("[0-9][0-9]-*.ipynb"))
-    for lesson in asked:
-        if lesson not in known:
-            raise CourseError(
-                f"There is no lesson {lesson!r}: --lessons takes numbers such as"
-                f" {','.join(known[:2])}; the last is {known[-1]}."
-            )
+    lessons_named(asked, lesson_sources())  # a number that is no lesson's is refused
     return asked
 
 

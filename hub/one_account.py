@@ -6,25 +6,22 @@ For a small group that trusts one another, on a host where nobody is root.
 import json
 import os
 import subprocess
-import uuid
 from pathlib import Path
 from typing import Any
 
 from course.errors import CourseError
+from course.lessons.lab import fits_sockets
 
 from . import ROOT, tools
-from .settings import Settings
+from .settings import LEADER, MOST_SEATS, Settings
 
 OPENED = ROOT / "hub" / "seat" / "opened.py"
-LONGEST_SOCKET = 107
-"""Bytes of a path that the system takes for a socket."""
 
 
 def refuse_long(settings: Settings) -> None:
     """Raise CourseError where the sockets of sessions would have longer paths than the system
     takes."""
-    socket_name = f"kernel-{uuid.uuid4()}-ipc-5"
-    if len(os.fsencode(settings.home("seat-400") / ".run" / socket_name)) > LONGEST_SOCKET:
+    if not fits_sockets(settings.home(f"seat-{MOST_SEATS}") / ".run"):
         raise CourseError(
             f"The path {settings.folder} is too long for the sockets of sessions: name a shorter"
             " one with --folder."
@@ -33,7 +30,7 @@ def refuse_long(settings: Settings) -> None:
 
 def prepare(settings: Settings) -> None:
     """Make the seats' folders, and let servers start sessions in the course's own environment."""
-    for name in ("leader", *settings.names):
+    for name in (LEADER, *settings.names):
         settings.home(name).mkdir(mode=0o700, parents=True, exist_ok=True)
     folder = settings.folder / "jupyter" / "kernels" / "python3"
     folder.mkdir(parents=True, exist_ok=True)

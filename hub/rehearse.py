@@ -361,11 +361,6 @@ SEAT_CELL = "from course import check; print(check('last-program', 'b').verdict)
 REHEARSED_PORT = 8500
 
 
-def answers_of(lessons: list[str]) -> list[Answers]:
-    """The answers that are given for these lessons; for all of them without any."""
-    return lesson_answers(lessons)
-
-
 def minutes(answers: list[Answers]) -> int:
     """How long a rehearsal takes, about: what two idle cores took, rounded up."""
     return 3 + len(answers) // 4

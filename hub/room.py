@@ -92,8 +92,6 @@ class Exercise:
     """Seats with STUCK_TRIES tries or more, or STUCK_MINUTES after the first, never right."""
     hints: int = 0
     """Seats that took a hint."""
-    verdicts: dict[str, int] = field(default_factory=dict)
-    """The last verdict of those who are trying."""
     mistakes: dict[str, int] = field(default_factory=dict)
     """Usual mistakes, and how many seats have made each."""
 
@@ -203,8 +201,6 @@ def _add(row: Exercise, seat: str, entry: Entry, usual: set[str]) -> None:
         minutes = int((datetime.now(UTC) - first).total_seconds() // 60) if first else 0
         if entry.tries >= STUCK_TRIES or minutes >= STUCK_MINUTES:
             row.stuck.append(Stuck(seat, min(entry.tries, 999), max(0, minutes), verdict))
-        if verdict:
-            row.verdicts[entry.verdict] = row.verdicts.get(entry.verdict, 0) + 1
     told = Counter(row.mistakes)
     # A check that cannot tell two mistakes apart names both, as "this or that".
     told.update({part for name in entry.mistakes for part in (name, *name.split(" or "))} & usual)

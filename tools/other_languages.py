@@ -14,17 +14,11 @@ from pathlib import Path
 
 from course.aot.c_compiler import FLAGS, include_folder, run_compiler
 from course.compilers import compiler_command
-from course.display.widget import waking_script
 from course.errors import CourseError
+from course.lessons.saved_widgets import script as widgets_script
 
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "build" / "javascript"
-WIDGETS = {
-    "replay": ROOT / "course/tracing/replay",
-    "explorer": ROOT / "course/lowering/explorer",
-    "ruler": ROOT / "course/draw/memory_ruler",
-    "slide": ROOT / "course/draw/slider",
-}
 PAGES = {
     "board": ROOT / "hub/board.js",
     "site": ROOT / "docs/site/site.js",
@@ -45,7 +39,7 @@ C_FOLDERS = ("aot/fake_driver", "aot/operator_code")
 def check_javascript() -> None:
     """Raises CourseError where Deno objects; what it says is printed."""
     OUT.mkdir(parents=True, exist_ok=True)
-    texts = {"widgets": waking_script(WIDGETS)}
+    texts = {"widgets": widgets_script()}
     texts |= {name: path.read_text() for name, path in PAGES.items()}
     for name, text in texts.items():
         (OUT / f"{name}.js").write_text(text)

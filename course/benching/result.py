@@ -42,11 +42,6 @@ class Timing:
         return self.bytes / self.ms / 1e9
 
     @property
-    def tflop_s(self) -> float:
-        """Teraflops: 10^12 additions and multiplications per second."""
-        return self.operations / self.ms / 1e9
-
-    @property
     def work(self) -> int:
         """What its speed counts: the operations, or else the bytes."""
         return self.operations or self.bytes

@@ -4,20 +4,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-import torch
-
-from course import MODE
 from course.errors import CourseError
 from course.gpus.own_gpu import own_gpu
-from course.gpus.peaks import Gpu, gpu_of
+from course.gpus.peaks import gpu_of
 from course.gpus.turn import gpu_turn
 from course.isolate import warm
 from course.lowering.api import Lowered, Request, lower_again
-from course.lowering.arguments import describe
 from course.lowering.memory_requests import requests_of
 from course.tracing import worker
 from course.tracing.api import this_gpu
-from course.tracing.launch import LaunchRequest, packed, requested, value_of
+from course.tracing.launch import LaunchRequest, packed, requested, runs_here, value_of
 from course.tracing.records import LaunchCounts
 from course.tracing.sample import Plan
 from course.tracing.survey import notes_of, planned
@@ -62,7 +58,7 @@ def diagnose(
     """
     gpu = gpu_of(target) if target is not None else this_gpu(own_gpu())
     launch = requested("diagnose", kernel, grid, args, kwargs)
-    tried = _runs_here(launch, gpu)
+    tried = runs_here(launch, gpu)
     warm("compile", "interpret")
     if tried:
         warm("launch")
@@ -96,16 +92,6 @@ def diagnose(
         notes=tuple(notes),
         experiments=experiments,
     )
-
-
-def _runs_here(launch: LaunchRequest, gpu: Gpu) -> bool:
-    """Whether this machine's GPU is the one that is asked for, and holds the tensors."""
-    if not MODE.gpu or torch.cuda.get_device_name() not in gpu.device_names:
-        return False
-    tensors: list[torch.Tensor] = []
-    for value in [*launch.args, *launch.kwargs.values()]:
-        describe(value, tensors)
-    return all(tensor.is_cuda for tensor in tensors)
 
 
 def _experiments(launch: LaunchRequest, lowered: Lowered) -> tuple[Experiments | None, list[str]]:

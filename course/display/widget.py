@@ -93,15 +93,21 @@ def page_of(kind: str, own: Path, title: str, state: Mapping[str, object], conte
     own: the path of the widget's script without the suffix. content: HTML for a browser that runs
         no script.
     """
+    return html_page(kind, own, title, saved(kind, state, content))
+
+
+def html_page(
+    kind: str, own: Path, title: str, body: str, css: str = "body { margin: 1em; }\n"
+) -> str:
+    """A page around HTML that holds saved widgets of a kind. css: the page's own."""
     return f"""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <title>{html.escape(title)}</title>
-<style>body {{ margin: 1em; }}
-{style(own)}</style>
+<style>{css}{style(own)}</style>
 <body class="course-page">
-{saved(kind, state, content)}
+{body}
 <script>
 {waking_script({kind: own})}</script>
 </html>

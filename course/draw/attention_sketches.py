@@ -8,7 +8,7 @@ from course.display.picture import Picture, new_axes
 from course.display.shapes import arrow, box, cell, label
 from course.errors import CourseError
 
-from .arguments import check_whole
+from .arguments import check_index, check_whole
 
 MOST = 8
 """Steps along K, key heads, parts and keys of a part."""
@@ -22,8 +22,7 @@ def walk(steps: int, step: int) -> Picture:
     step: the iteration that is shown, from 0 on; what was added before is colored too, paler.
     """
     check_whole("walk", MOST, steps=steps)
-    if not 0 <= step < steps:
-        raise CourseError(f"draw.walk has steps 0 to {steps - 1}; step is {step}.")
+    check_index("step", step, steps)
     axes = new_axes(0.55 * steps + 3.4, 0.55 * steps + 1.6)
     for place in range(steps):
         for x, y, color, name in (

@@ -4,13 +4,8 @@ const NARROWEST = 600;  // as course/display/picture.py has it: on a phone a pic
 
 function render({ model, el }) {
   const frames = model.get("frames");
-  const label = document.createElement("label");
-  const shown = document.createElement("output");
-  const input = document.createElement("input");
-  const image = document.createElement("img");
-  Object.assign(input, { type: "range", min: 0, max: frames.length - 1, step: 1, value: 0 });
-  image.style.maxWidth = "100%";
-  image.style.display = "block";
+  const shown = element("output");
+  const image = element("img", "", [], { style: "display: block; max-width: 100%" });
   const show = () => {
     const [value, source, alt, width] = frames[Number(input.value)];
     shown.textContent = ` ${value}`;
@@ -18,12 +13,11 @@ function render({ model, el }) {
     Object.assign(image, { src: source, alt, width });
     image.style.minWidth = `${Math.min(width, NARROWEST)}px`;
   };
-  input.addEventListener("input", show);
-  label.append(`${model.get("name")} `, input, shown);
-  const paper = document.createElement("div");
-  paper.style.overflowX = "auto";
-  paper.append(image);
-  el.append(label, paper);
+  const input = element("input", "", [], { type: "range", min: 0, max: frames.length - 1, value: 0, oninput: show });
+  el.append(
+    element("label", "", [`${model.get("name")} `, input, shown]),
+    element("div", "", image, { style: "overflow-x: auto" }),
+  );
   show();
 }
 

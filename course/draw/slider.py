@@ -9,7 +9,7 @@ import anywidget
 import traitlets
 
 from course.display.picture import Picture, image_html
-from course.display.widget import with_static
+from course.display.widget import script, with_static
 from course.errors import CourseError
 from course.type_names import AnyValue
 
@@ -43,7 +43,7 @@ def _frame(picture: Callable[[Any], Picture], value: AnyValue) -> Frame:
 class Slide(anywidget.AnyWidget):
     """All frames, drawn already, and a slider."""
 
-    _esm = Path(__file__).with_suffix(".js")
+    _esm = script(Path(__file__).with_suffix(""))
 
     name = traitlets.Unicode().tag(sync=True)
     frames: traitlets.List[Frame] = traitlets.List().tag(sync=True)

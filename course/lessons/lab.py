@@ -70,13 +70,18 @@ def arguments(root: Path, opened: str = FIRST) -> list[str]:
 def _transport() -> list[str]:
     """Sessions are reached over sockets in the reader's own folder, which no other user can open.
 
-    The system takes paths of 107 bytes. With a longer runtime folder a session could not start, so
-    there they use TCP, each message signed with a key that the folder keeps.
+    Where its path is too long for them, they use TCP, each message signed with a key that the
+    folder keeps.
     """
     from jupyter_core.paths import jupyter_runtime_dir
 
-    longest = Path(jupyter_runtime_dir()) / f"kernel-{uuid.uuid4()}-ipc-5"
-    return ["--KernelManager.transport=ipc"] if len(os.fsencode(longest)) <= 107 else []
+    fits = fits_sockets(Path(jupyter_runtime_dir()))
+    return ["--KernelManager.transport=ipc"] if fits else []
+
+
+def fits_sockets(folder: Path) -> bool:
+    """Whether a session's sockets can lie in a folder: the system takes paths of 107 bytes."""
+    return len(os.fsencode(folder / f"kernel-{uuid.uuid4()}-ipc-5")) <= 107
 
 
 def report(copied: workspace.Copied) -> list[str]:

@@ -13,7 +13,7 @@ from course.errors import CourseError
 from course.files import read_file, remove_leftovers, replace_unchanged, write_whole
 from course.places import content, home
 
-from .workspace import hash_of, hashes_in
+from .workspace import content_of, hash_of, hashes_in
 
 FILES = (
     "kernels/**/*.py", "notebooks/*.ipynb", "solutions/*.py", "docs/pages/*.md", "docs/design.md",
@@ -41,7 +41,7 @@ def unpack(folder: Path, source: Path) -> list[str]:
     files = sorted(path for pattern in FILES for path in source.glob(pattern))
     for file in files:
         name = file.relative_to(source).as_posix()
-        new, mine = file.read_bytes(), _content(folder / name)
+        new, mine = file.read_bytes(), content_of(folder / name, "move away what is there")
         untouched = mine is None or hash_of(mine) == before.get(name)
         if mine == new or (untouched and replace_unchanged(folder / name, mine, new)):
             now[name] = hash_of(new)
@@ -72,12 +72,3 @@ def unpack_if_installed() -> list[str]:
         return []
     kept = unpack(home(), content())
     return [f"{home() / name} is yours and stays; the course has another one." for name in kept]
-
-
-def _content(file: Path) -> bytes | None:
-    try:
-        return read_file(file)
-    except OSError as error:
-        raise CourseError(
-            f"{file} could not be read ({error.strerror}): move away what is there."
-        ) from error

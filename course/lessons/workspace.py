@@ -19,6 +19,7 @@ from .order import lessons_named
 
 EARLIER = "earlier"
 """The folder in work/ for the reader's notebooks of lessons that the course no longer has."""
+RESET = "`course reset {}` puts a fresh copy there and keeps what is there under another name"
 
 
 @dataclass
@@ -50,7 +51,7 @@ def copy_lessons(
     for lesson in _lessons(notebooks):
         name, published = lesson.name, lesson.read_bytes()
         content = without_outputs(published)
-        mine = _content(work / name)
+        mine = content_of(work / name, RESET.format(name[:2]))
         into = None
         if mine is None:
             into = copied.new
@@ -81,7 +82,7 @@ def _clear_earlier(work: Path, origins: dict[str, str], lessons: set[str]) -> li
     the reader never touched are deleted, the others moved aside. Returns the names of those."""
     moved = []
     for name in sorted(set(origins) - lessons):
-        mine = _content(work / name)
+        mine = content_of(work / name, RESET.format(name[:2]))
         if mine is not None and origins[name] not in (hash_of(mine), sources_of(mine)):
             (work / EARLIER).mkdir(exist_ok=True)
             (work / name).rename(_kept_name(work / EARLIER / name))
@@ -154,16 +155,15 @@ def _make_folder(work: Path) -> None:
         raise CourseError(f"{problem}: {advice(error)}.") from error
 
 
-def _content(mine: Path) -> bytes | None:
-    """What is in a copy; None if it is not there."""
+def content_of(file: Path, helps: str) -> bytes | None:
+    """What is in a reader's file; None if it is not there.
+
+    helps: what to do about one that cannot be read, as the CourseError says it.
+    """
     try:
-        return read_file(mine)
+        return read_file(file)
     except OSError as error:
-        reset = f"`course reset {mine.name[:2]}` puts a fresh copy there"
-        raise CourseError(
-            f"{mine} could not be read ({error.strerror}): {reset} and keeps what is there under "
-            "another name."
-        ) from error
+        raise CourseError(f"{file} could not be read ({error.strerror}): {helps}.") from error
 
 
 def _record(work: Path, origins: dict[str, str], name: str, content: bytes) -> None:

@@ -4,7 +4,7 @@ from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from course.display.widget import code_block, saved, style, waking_script
+from course.display.widget import code_block, html_page, saved
 from course.errors import CourseError
 from course.lowering.explorer import KIND, SCRIPT, static_html
 
@@ -30,23 +30,13 @@ def content_of(profile: "Profile") -> str:
 def page_of(profile: "Profile", most: int) -> str:
     """A page of its own. most: how many kernels have their explorer in it."""
     explorers = [_explorer(number, row) for number, row in enumerate(profile.rows[:most])]
-    return f"""<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>Profile</title>
-<style>{STYLE}{style(SCRIPT)}</style>
-<body class="course-page">
-<main>
+    body = f"""<main>
 <h1>Kernels, what there is to gain most first</h1>
 {content_of(profile)}
 <h2>Their stages</h2>
 {"".join(explorers)}
-</main>
-<script>
-{waking_script({KIND: SCRIPT})}</script>
-</html>
-"""
+</main>"""
+    return html_page(KIND, SCRIPT, "Profile", body, STYLE)
 
 
 def _explorer(number: int, row: "Row") -> str:

@@ -195,17 +195,22 @@ def value_of(ended: Ended[T]) -> T:
     return ended.value
 
 
+def runs_here(launch: LaunchRequest, gpu: Gpu) -> bool:
+    """Whether this machine's GPU is the one that is asked for, and holds the tensors."""
+    if not MODE.gpu or torch.cuda.get_device_name() not in gpu.device_names:
+        return False
+    tensors: list[torch.Tensor] = []
+    for value in [*launch.args, *launch.kwargs.values()]:
+        describe(value, tensors)
+    return all(tensor.is_cuda for tensor in tensors)
+
+
 def measured_us(launch: LaunchRequest, gpu: Gpu) -> float | None:
     """The median time of a launch in microseconds, the L2 cache emptied before each.
 
     None if this machine's GPU is another one, or a tensor lies elsewhere.
     """
-    if not MODE.gpu or torch.cuda.get_device_name() not in gpu.device_names:
-        return None
-    tensors: list[torch.Tensor] = []
-    for value in [*launch.args, *launch.kwargs.values()]:
-        describe(value, tensors)
-    if any(not tensor.is_cuda for tensor in tensors):
+    if not runs_here(launch, gpu):
         return None
     copies = Copies()
     args = [copies.of(value) for value in launch.args]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from course import pins
+from course.lessons.workspace import without_outputs
 
 from . import ROOT, SiteError
 from .sources import Sources
@@ -42,7 +43,7 @@ def write(sources: Sources, site: Path) -> None:
     folder = site / "notebooks"
     folder.mkdir(exist_ok=True)
     for path in sorted((sources.root / "notebooks").glob("[0-9][0-9]-*.ipynb")):
-        notebook = with_first_cell(json.loads(path.read_text(encoding="utf-8")), wheel)
+        notebook = with_first_cell(path.read_bytes(), wheel)
         for cell in notebook["cells"]:
             if cell["cell_type"] == "markdown" and sources.address:
                 text = "".join(cell["source"])
@@ -51,7 +52,7 @@ def write(sources: Sources, site: Path) -> None:
         (folder / path.name).write_text(json.dumps(notebook, indent=1), encoding="utf-8")
 
 
-def with_first_cell(notebook: dict[str, Any], wheel: str) -> dict[str, Any]:
+def with_first_cell(notebook: bytes, wheel: str) -> dict[str, Any]:
     """The notebook without outputs, with a cell behind its title that makes the course ready.
 
     wheel: the course's wheel, as pip is told of it: an address or a path.
@@ -63,11 +64,9 @@ def with_first_cell(notebook: dict[str, Any], wheel: str) -> dict[str, Any]:
         says | {"source": SAYS.format(**filled)},
         code | {"source": SET_UP.format(**filled), "outputs": []},
     ]
-    cells = [
-        cell | {"outputs": [], "execution_count": None} if cell["cell_type"] == "code" else cell
-        for cell in notebook["cells"]
-    ]
-    return notebook | {"cells": [cells[0], *ready, *cells[1:]]}
+    content: dict[str, Any] = json.loads(without_outputs(notebook))
+    title, *cells = content["cells"]
+    return content | {"cells": [title, *ready, *cells]}
 
 
 def build_wheel(folder: Path) -> Path:

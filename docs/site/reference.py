@@ -26,16 +26,11 @@ VALUES = {
 STARS = {ParameterKind.var_positional: "*", ParameterKind.var_keyword: "**"}
 
 
-def pages(root: Path) -> dict[str, str]:
-    """The pages of the reference: name -> Markdown.
+class Reference:
+    """The public names of the course, by the modules that give them out.
 
     Raises SiteError where a table of names leads nowhere.
     """
-    return Reference(root).pages()
-
-
-class Reference:
-    """The public names of the course, by the modules that give them out."""
 
     def __init__(self, root: Path) -> None:
         """root: the folder in which the package's folder stands."""

@@ -5,7 +5,7 @@ from itertools import groupby
 from pathlib import Path
 
 from course.lessons.folders import SOLUTIONS
-from course.lessons.order import ROUTES, lesson_sources, numbers, part_of
+from course.lessons.order import lesson_sources, numbers, part_of
 
 TITLE = re.compile(r"^# # \d\d · (.+)$", re.MULTILINE)
 MINUTES = re.compile(r"^# \| \*\*Together, an estimate\*\* \| (\d+) \|$", re.MULTILINE)
@@ -31,12 +31,6 @@ def minutes_of(source: Path) -> int:
     """The minutes that the table at a lesson's head adds up to; 0 where there is no such table."""
     found = MINUTES.search(source.read_text(encoding="utf-8"))
     return int(found[1]) if found else 0
-
-
-def route_minutes(route: str, solutions: Path = SOLUTIONS) -> int:
-    """The minutes of a way through the course, as "an evening"."""
-    taken = ROUTES[route]
-    return sum(minutes_of(each) for each in lesson_sources(solutions) if each.stem[3:] in taken)
 
 
 def _title(source: Path) -> str:

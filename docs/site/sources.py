@@ -16,9 +16,10 @@ from typing import Any
 
 from course.benching.result import Speeds
 
-from . import ROOT, SiteError, first_kernel, reference, routes, speeds
+from . import ROOT, SiteError, first_kernel, routes, speeds
 from .address import Address, address
 from .questions import questions
+from .reference import Reference
 
 SHOWN = ("kernels", "solutions")
 """Folders whose Python files, and those below them, have a page each, linked or not."""
@@ -159,7 +160,7 @@ def lay_out(sources: Sources) -> None:
     files = [path.relative_to(sources.root).as_posix() for path in pages]
     for file in sorted({*files, *(file for file in PAGES if file.endswith(".md"))}):
         sources.add_markdown(sources.page_of(file), file)
-    for name, text in reference.pages(sources.root).items():
+    for name, text in Reference(sources.root).pages().items():
         sources.add(f"reference/{name}.md", text)
     records = sources.root / "course" / "benching" / "recorded"
     sources.add("pages/recorded-speeds.md", speeds.page(records))

@@ -26,7 +26,7 @@ def experiments(us, done=(), busy=1.0, **fields):
 
 def measured_as(monkeypatch, found):
     """From now on `diagnose` takes this for what experiments have found."""
-    monkeypatch.setattr(api, "_runs_here", lambda *_: True)
+    monkeypatch.setattr(api, "runs_here", lambda *_: True)
     monkeypatch.setattr(api, "warm", lambda *kinds: warm(*(k for k in kinds if k != "launch")))
     monkeypatch.setattr(api, "experiments_on", lambda *_: found)
 

@@ -85,8 +85,8 @@ def defines(symbol):
 
 
 def test_the_plans_lessons_alone_are_rehearsed_and_their_minutes_are_said():
-    assert [each.lesson for each in rehearse.answers_of(["01", "09"])] == ["01", "09"]
-    everything = rehearse.answers_of([])
+    assert [each.lesson for each in lesson_answers(["01", "09"])] == ["01", "09"]
+    everything = lesson_answers()
     assert rehearse.minutes(everything) > rehearse.minutes(everything[:2]) >= 3
 
 

@@ -40,7 +40,7 @@ def test_the_room_is_counted_exercise_by_exercise(seat, tmp_path):
     room = standing(works, EXERCISES)
     first, second = room.exercises
     assert (first.right, first.trying, first.hints) == (1, 1, 1)
-    assert (first.verdicts, first.mistakes) == ({"wrong": 1}, {"a slip": 1})
+    assert first.mistakes == {"a slip": 1}
     assert (second.right, second.trying) == (1, 0)
     assert room.right == {"seat-01": 1, "seat-02": 0, "seat-03": 0}  # core exercises alone
     assert (room.core, room.unreadable) == (1, [])
@@ -99,13 +99,12 @@ def test_a_mistake_named_many_times_over_is_one_mistake(seat):
 
 
 def test_nothing_reaches_the_board_that_is_no_name_of_ours(seat):
-    entry = {"tries": 1, "verdict": "<b>", "mistakes": {"my code": 1, "a slip or another": 1}}
+    mistakes = {"my code": 1, "a slip or another": 1}
+    entry = {"tries": STUCK_TRIES, "verdict": "<b>", "mistakes": mistakes}
     room = standing({"seat-01": seat("one", {"last-program": entry, "99.9": entry})}, EXERCISES)
     assert len(room.exercises) == 2
-    assert (room.exercises[0].verdicts, room.exercises[0].mistakes) == (
-        {},
-        {"a slip": 1, "another": 1},
-    )
+    assert room.exercises[0].stuck == [Stuck("seat-01", STUCK_TRIES, 0, "")]
+    assert room.exercises[0].mistakes == {"a slip": 1, "another": 1}
 
 
 def test_a_newer_history_is_read_as_far_as_it_is_known(seat):

@@ -3,10 +3,10 @@
 import pytest
 
 from course import cost, draw, lower
-from course.benching.result import recorded
+from course.benching.result import observation, recorded
 from course.lowering import layout_view
 from tests.support.lesson import Lesson, empty, script_of
-from tools.record.sectors import sectors
+from tools.record.sectors import Sectors
 
 LESSON = Lesson("What became of it")
 KERNELS = ("add", "row_sum", "slow_scale", "slow_shares", "slow_limit", "tile_sum")
@@ -56,7 +56,7 @@ def test_narrow_loads_of_neighbors_ask_for_each_sector_four_times(lesson, n, shi
 
 
 def test_the_counters_of_a_gpu_find_four_times_the_sectors_where_16_does_not_divide_the_length():
-    loaded = {row.case: row.measured_loaded for row in sectors().compared}
+    loaded = {row.case: row.measured_loaded for row in observation(Sectors, "sectors").compared}
     ratio = loaded["vector add, a length that 16 does not divide"] / loaded["vector add"]
     assert round(ratio, 2) == 4
 

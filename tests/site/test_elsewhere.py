@@ -9,13 +9,14 @@ from IPython.core.inputtransformer2 import TransformerManager
 from course import pins
 from docs.site import ROOT, elsewhere
 
-NOTEBOOK = json.loads((ROOT / "notebooks" / "00-your-first-kernel.ipynb").read_text())
+PUBLISHED = (ROOT / "notebooks" / "00-your-first-kernel.ipynb").read_bytes()
+NOTEBOOK = json.loads(PUBLISHED)
 
 
 @pytest.fixture
 def ready():
     """Run the first cell in a session that has only what is given; return pip's commands."""
-    cells = elsewhere.with_first_cell(NOTEBOOK, "../course.whl")["cells"]
+    cells = elsewhere.with_first_cell(PUBLISHED, "../course.whl")["cells"]
     (source,) = (cell["source"] for cell in cells if cell["id"] == "ready")
     code = TransformerManager().transform_cell(source)
 
@@ -54,7 +55,7 @@ def test_in_colab_it_asks_for_widgets_of_others(ready, monkeypatch):
 
 
 def test_it_stands_behind_the_title_and_outputs_are_left_out():
-    cells = elsewhere.with_first_cell(NOTEBOOK, "x.whl")["cells"]
+    cells = elsewhere.with_first_cell(PUBLISHED, "x.whl")["cells"]
     assert cells[0]["source"] == NOTEBOOK["cells"][0]["source"]
     assert [cell["id"] for cell in cells[1:3]] == ["ready-text", "ready"]
     assert "CPU mode" in cells[1]["source"] and "T4" in cells[1]["source"]

@@ -11,7 +11,7 @@ import pytest
 import course
 from docs.site import ROOT, reference
 
-PAGES = reference.pages(ROOT)
+PAGES = reference.Reference(ROOT).pages()
 
 
 def test_every_public_name_stands_there_with_its_docstring():
@@ -41,7 +41,7 @@ def test_what_the_functions_return_stands_there_with_attributes_and_methods():
 
 def test_nothing_of_the_course_is_imported():
     code = (
-        "import sys; from docs.site import ROOT, reference; reference.pages(ROOT);"
+        "import sys; from docs.site import ROOT, reference; reference.Reference(ROOT).pages();"
         "sys.exit(any(name.split('.')[0] in ('course', 'torch', 'triton') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0

@@ -11,7 +11,6 @@ import torch
 import triton
 
 from course import DEVICE
-from course.benching.result import observation
 from course.gpus.recorded import Recorded, this_machine
 from course.table import numbers
 from course.tracing.api import cost
@@ -135,11 +134,6 @@ class Sectors(Recorded):
             stored = f"{row.counted_stored:,} / {row.measured_stored:,}"
             rows.append([row.case, loaded, stored, f"{row.error:.1%}"])
         return f"{self.source}\n{numbers(rows)}"
-
-
-def sectors() -> Sectors:
-    """The recorded comparison of counted sectors with measured ones."""
-    return observation(Sectors, "sectors")
 
 
 def counted(case: str) -> tuple[int, int]:

@@ -1,7 +1,6 @@
 """Attention: right against torch in float64; fast against torch's flash and cuDNN backends."""
 
 import itertools
-import math
 from collections.abc import Callable
 from functools import partial
 
@@ -19,14 +18,20 @@ WIDTH = 2048
 """Heads times head dimension."""
 
 
+def probabilities(q: torch.Tensor, keys: torch.Tensor, causal: int) -> torch.Tensor:
+    """The softmax of the scores; 0 where a query sees no key."""
+    scores = q @ keys.mT * q.shape[-1] ** -0.5
+    every = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device)
+    hidden = every.triu(keys.shape[2] - q.shape[2] + 1) if causal else ~every
+    # A finite number: a row of -inf has a softmax of NaN, whose gradient no mask undoes.
+    scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)
+    return torch.softmax(scores, -1).masked_fill(hidden, 0)
+
+
 def _reference(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: int = 0) -> torch.Tensor:
     """Written out; a query that sees no key gets 0."""
-    k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], dim=1) for x in (k, v))
-    scores = q @ k.mT * q.shape[-1] ** -0.5
-    if causal:
-        every = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device)
-        scores = scores.masked_fill(~every.tril(k.shape[2] - q.shape[2]), -math.inf)
-    return torch.softmax(scores, -1).masked_fill(scores == -math.inf, 0) @ v
+    keys, values = (x.repeat_interleave(q.shape[1] // x.shape[1], dim=1) for x in (k, v))
+    return probabilities(q, keys, causal) @ values
 
 
 def _cases() -> list[Case]:

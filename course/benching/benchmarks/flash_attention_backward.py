@@ -62,16 +62,6 @@ def v2(
     return _verified(flash_attention_backward_v2, d_out, q, k, v, causal)
 
 
-def _probabilities(q: torch.Tensor, keys: torch.Tensor, causal: int) -> torch.Tensor:
-    """The softmax of the scores; 0 where a query sees no key."""
-    scores = q @ keys.mT * q.shape[-1] ** -0.5
-    every = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device)
-    hidden = every.triu(keys.shape[2] - q.shape[2] + 1) if causal else ~every
-    # A finite number: a row of -inf has a softmax of NaN, whose gradient no mask undoes.
-    scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)
-    return torch.softmax(scores, -1).masked_fill(hidden, 0)
-
-
 def reference(
     d_out: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: int = 0
 ) -> torch.Tensor:
@@ -80,7 +70,7 @@ def reference(
         leaves = [x.detach().requires_grad_() for x in (q, k, v)]
         shared = q.shape[1] // k.shape[1]
         keys, values = (x.repeat_interleave(shared, dim=1) for x in leaves[1:])
-        out = _probabilities(leaves[0], keys, causal) @ values
+        out = in_tl.probabilities(leaves[0], keys, causal) @ values
         return joined(torch.autograd.grad(out, leaves, d_out))
 
 
@@ -97,7 +87,7 @@ def rounding(
     eps, scale, shared = torch.finfo(q.dtype).eps, q.shape[-1] ** -0.5, q.shape[1] // k.shape[1]
     d_out, q, k, v = (x.double() for x in (d_out, q, k, v))
     keys, values = (x.repeat_interleave(shared, dim=1) for x in (k, v))
-    P = _probabilities(q, keys, causal)
+    P = in_tl.probabilities(q, keys, causal)
     d_P, out = d_out @ values.mT, P @ values
     d_S = P * (d_P - (d_out * out).sum(-1, keepdim=True))
     # The squares of errors, in units of a rounding's. Of delta: out is rounded, and before it P.

@@ -146,14 +146,8 @@ def _functions(text: str) -> dict[str, str]:
     """name -> the syntax of the function at the top of a text: no comments, no blank lines, and
     not its name"""
     functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
-    return {node.name: _nameless(node) for node in functions}
-
-
-def _nameless(node: ast.FunctionDef) -> str:
-    name, node.name = node.name, ""
-    dump = ast.dump(node)
-    node.name = name
-    return dump
+    # Without "FunctionDef(name='…', ", with which a dump begins.
+    return {node.name: ast.dump(node).partition(", ")[2] for node in functions}
 
 
 def _try(exercise: CodeExercise | RegistrationExercise, source: Source) -> Tried:

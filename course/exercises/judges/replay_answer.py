@@ -96,8 +96,7 @@ def _writer(
 ) -> tuple[int, Program, Element | None]:
     """The launch and the program that wrote an element of the result last, and which element of
     which tensor that is. If nobody wrote it: the last launch's first program, and None."""
-    strides = zip(index, result.stride(), strict=True)
-    address = result.data_ptr() + result.element_size() * sum(i * stride for i, stride in strides)
+    address = result[index].data_ptr()
     for launch, counter in reversed(list(enumerate(watch.launches))):
         if written := counter.last_writer(address):
             argument, number, program = written

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 from course.exercises.result import Checked, Judged
 from course.type_names import kind_of
@@ -85,8 +85,6 @@ class NumberExercise(Question):
     """Wrong numbers that people get -> what led there."""
     relative: float = 0.02
 
-    form: ClassVar[str] = "a number"
-
     def judge(self, answer: object) -> Judged:
         answer = given = out_of_a_tuple(answer)
         wanted = f"a number, in {self.unit}"
@@ -157,8 +155,6 @@ class ChoiceExercise(Question):
     why: dict[str, str]
     """letter -> what speaks for or against it"""
 
-    form: ClassVar[str] = "a letter"
-
     def judge(self, answer: object) -> Judged:
         answer = out_of_a_tuple(answer)
         match = LETTER.match(answer.lower()) if isinstance(answer, str) else None
@@ -181,8 +177,6 @@ class TextExercise(Question):
     because: str
     slips: dict[str, str] = field(default_factory=dict)
     """Wrong texts that people give -> what led there."""
-
-    form: ClassVar[str] = "a text"
 
     def judge(self, answer: object) -> Judged:
         if isinstance(answer, (tuple, list)):
@@ -216,8 +210,6 @@ class NamesExercise(Question):
     """
     of: str = "names"
     """What the names are of, in a sentence: "stages"."""
-
-    form: ClassVar[str] = "a text with several names"
 
     def judge(self, answer: object) -> Judged:
         names = self._names(answer)
