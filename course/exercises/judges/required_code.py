@@ -37,6 +37,13 @@ def dots_in_16_bits(stages: dict[str, str]) -> Judged | None:
     return None
 
 
+def sums_in_float32(stages: dict[str, str]) -> Judged | None:
+    """What is wrong with products of float16 blocks that must be added up in float32."""
+    if re.search(r"tt\.dot .*-> tensor<\w+xf16>", stages["ttir"]):
+        return wrong("float16 sums", "It adds up a dot in float16: leave out out_dtype.")
+    return dots_in_16_bits(stages)
+
+
 def any_number_of_rows(stages: dict[str, str]) -> Judged | None:
     """What is wrong with a kernel for matrices of any number of rows; None if nothing is.
 

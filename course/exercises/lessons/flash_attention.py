@@ -10,7 +10,7 @@ import triton
 from torch import Tensor
 from torch.nn.functional import pad
 
-from course.exercises.judges.required_code import dots_in_16_bits
+from course.exercises.judges.required_code import dots_in_16_bits, sums_in_float32
 from course.exercises.kinds import KernelExercise, LauncherExercise, NumberExercise, TensorFunction
 from course.exercises.result import Judged, wrong
 from course.type_names import Kernel
@@ -348,12 +348,6 @@ def _least_bytes(q: Tensor, k: Tensor, v: Tensor, window: int = 2**30) -> int:
     return moved
 
 
-def _sums_in_float32(stages: dict[str, str]) -> Judged | None:
-    if re.search(r"tt\.dot .*-> tensor<\w+xf16>", stages["ttir"]):
-        return wrong("float16 sums", "It adds up a dot in float16: leave out out_dtype.")
-    return dots_in_16_bits(stages)
-
-
 def _biased(
     q: Tensor,
     k: Tensor,
@@ -480,7 +474,7 @@ EXERCISES = (
         launch=_one_tile,
         absolute=ROUNDED,
         in_float32=True,
-        compiled=_sums_in_float32,
+        compiled=sums_in_float32,
     ),
     KernelExercise(
         "attention-loop",
