@@ -131,6 +131,22 @@ MISTAKES = {
             "wrong", "comes out if acc holds the last tile alone", "slip 4",
             means="They store the newest tile's product; the earlier tiles are part of the "
             "result."),
+        Mistake("a dot's sums in float16", {
+            "tl.float16), v)": "tl.float16), v, out_dtype=tl.float16)",
+        }, "wrong", "leave out out_dtype", "float16 sums",
+            means="They think that a float16 result needs a float16 dot; each tile is added to the "
+            "others in float32."),
+        *(
+            Mistake(f"{name} rounded", {of: f"({of}).to(tl.float16).to(tl.float32)"}, "wrong",
+                "rounds to 16 bits and computes on", "16 bits",
+                means="They round whatever the product of tiles may round; m, total and acc go on "
+                "through many tiles in float32.")
+            for name, of in (
+                ("the accumulator", "acc * rescale[:, None] + tl.dot(power.to(tl.float16), v)"),
+                ("the total", "total * rescale + tl.sum(power, axis=1)"),
+                ("the factor", "tl.exp(m - new_m)"),
+            )
+        ),
     ],
     "log-sum-exp": [
         Mistake("in powers of two", {
@@ -362,6 +378,11 @@ MISTAKES = {
         }, "wrong", "more than once", "products",
             means="They multiply each score by both factors, which belong into one number before "
             "the loop."),
+        Mistake("a rounded factor", {
+            "tl.exp2(m - new_m)": "tl.exp2(m - new_m).to(tl.float16).to(tl.float32)",
+        }, "wrong", "rounds to 16 bits and computes on", "16 bits",
+            means="They round the factor; it multiplies the sums in each iteration, and errors add "
+            "up."),
     ],
     "bias-by-distance": [
         Mistake("before the scale", {

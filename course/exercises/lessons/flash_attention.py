@@ -10,7 +10,7 @@ import triton
 from torch import Tensor
 from torch.nn.functional import pad
 
-from course.exercises.judges.required_code import dots_in_16_bits, sums_in_float32
+from course.exercises.judges.required_code import sums_in_float32
 from course.exercises.kinds import KernelExercise, LauncherExercise, NumberExercise, TensorFunction
 from course.exercises.result import Judged, wrong
 from course.type_names import Kernel
@@ -441,7 +441,7 @@ def _exp2_with_the_scale(stages: dict[str, str]) -> Judged | None:
             "It takes the maximum of scores that were scaled: take it of the scores as the dot "
             "gives them, and multiply it by scale2, once per row.",
         )
-    return dots_in_16_bits(stages)
+    return sums_in_float32(stages)
 
 
 TILE = ("D", "BLOCK_M", "BLOCK_N")
@@ -499,6 +499,8 @@ EXERCISES = (
         ),
         launch=_loop,
         absolute=ROUNDED,
+        in_float32=True,
+        compiled=sums_in_float32,
     ),
     KernelExercise(
         "scale-in-the-exponent",
@@ -526,6 +528,7 @@ EXERCISES = (
         ),
         launch=_loop,
         absolute=ROUNDED,
+        in_float32=True,
         compiled=_exp2_with_the_scale,
     ),
     KernelExercise(
@@ -588,6 +591,8 @@ EXERCISES = (
         ),
         launch=_loop,
         absolute=ROUNDED,
+        in_float32=True,
+        compiled=sums_in_float32,
         most_bytes=_least_bytes,
     ),
     KernelExercise(
@@ -617,6 +622,8 @@ EXERCISES = (
         ),
         launch=_by_head,
         absolute=ROUNDED,
+        in_float32=True,
+        compiled=sums_in_float32,
     ),
     NumberExercise(
         "attention-registers",
@@ -659,6 +666,8 @@ EXERCISES = (
         ),
         launch=_loop,
         absolute=ROUNDED,
+        in_float32=True,
+        compiled=sums_in_float32,
         most_bytes=_least_bytes,
     ),
     KernelExercise(
@@ -686,6 +695,8 @@ EXERCISES = (
         ),
         launch=lambda kernel, q, k, v, eighths: _loop(kernel, q, k, v, eighths / 8),
         absolute=ROUNDED,
+        in_float32=True,
+        compiled=sums_in_float32,
     ),
     KernelExercise(
         "texts-of-any-length",
@@ -697,6 +708,8 @@ EXERCISES = (
         ),
         launch=_launch_texts,
         absolute=ROUNDED,
+        in_float32=True,
+        compiled=sums_in_float32,
     ),
     LauncherExercise(
         "split-the-keys",
@@ -724,6 +737,7 @@ EXERCISES = (
         ),
         block=None,
         absolute=ROUNDED,
+        in_float32=True,
         most_launches=2,
         least_programs=lambda q, k, v: triton.cdiv(k.shape[1], 64) * len(k),
     ),
@@ -751,6 +765,8 @@ EXERCISES = (
         ),
         launch=_strided,
         absolute=ROUNDED,
+        in_float32=True,
+        compiled=sums_in_float32,
     ),
     KernelExercise(
         "even-flags",
