@@ -6,6 +6,11 @@ HIDE = '    scores = tl.where(cols[None, :] < n_keys, scores, -float("inf"))\n'
 SAFE = '        base = tl.where(new_m == -float("inf"), 0.0, new_m)\n'
 DIVISOR = "    total = tl.where(total == 0.0, 1.0, total)\n"
 LAST = "        last = rows[:, None] + n_keys - n_queries\n"
+FLOAT16_DOT = Mistake("a dot's sums in float16", {
+    "tl.float16), v)": "tl.float16), v, out_dtype=tl.float16)",
+}, "wrong", "leave out out_dtype", "float16 sums",
+    means="They think that a float16 result needs a float16 dot; it adds up in float32 and rounds "
+    "at the store.")  # fmt: skip
 
 MISTAKES = {
     "one-tile": [
@@ -42,11 +47,7 @@ MISTAKES = {
             "wrong", "computes in float16", "16 bits",
             means="They take the permission for the powers to cover their sum; a sum in float16 "
             "loses digits."),
-        Mistake("a dot's sums in float16", {
-            "tl.float16), v)": "tl.float16), v, out_dtype=tl.float16)",
-        }, "wrong", "leave out out_dtype", "float16 sums",
-            means="They think that a float16 result needs a float16 dot; it adds up in float32 "
-            "and rounds at the store."),
+        FLOAT16_DOT,
         Mistake("operands in float32", {
             "tl.dot(q, tl.trans(k))": "tl.dot(q.to(tl.float32), tl.trans(k.to(tl.float32)))",
         }, "wrong", "operands in float32", "float32 operands",
@@ -131,11 +132,7 @@ MISTAKES = {
             "wrong", "comes out if acc holds the last tile alone", "slip 4",
             means="They store the newest tile's product; the earlier tiles are part of the "
             "result."),
-        Mistake("a dot's sums in float16", {
-            "tl.float16), v)": "tl.float16), v, out_dtype=tl.float16)",
-        }, "wrong", "leave out out_dtype", "float16 sums",
-            means="They think that a float16 result needs a float16 dot; each tile is added to the "
-            "others in float32."),
+        FLOAT16_DOT,
         *(
             Mistake(f"{name} rounded", {of: f"({of}).to(tl.float16).to(tl.float32)"}, "wrong",
                 "rounds to 16 bits and computes on", "16 bits",
@@ -242,6 +239,7 @@ MISTAKES = {
         Mistake("transposed", {"cols[None, :] <= rows[:, None]": "rows[:, None] <= cols[None, :]"},
             "wrong", "At [0, 0]", "wrong in case 1",
             means="They turn the comparison round, and mask the past in place of the future."),
+        FLOAT16_DOT,
     ],
     "grouped-heads": [
         Mistake("the remainder", {"head // (n_heads // n_key_heads)": "head % n_key_heads"},
@@ -281,6 +279,7 @@ MISTAKES = {
             "wrong", "comes out if every head takes the first key head", "slip 2",
             means="They know multi-query attention, with one key head for all; here there are "
             "several."),
+        FLOAT16_DOT,
     ],
     "attention-registers": [
         Mistake("one of the two", 64, "wrong", "one of the two", "slip 1",
@@ -331,6 +330,7 @@ MISTAKES = {
         }, "wrong", "comes out if the window is counted from the top left", "slip 3",
             means="They align the mask at the first query and key; with different lengths it "
             "ends at the last of both."),
+        FLOAT16_DOT,
     ],
     "scale-in-the-exponent": [
         Mistake("powers of e with scale2", {"tl.exp2(scores * scale2": "tl.exp(scores * scale2",
@@ -408,6 +408,11 @@ MISTAKES = {
         Mistake("no bias", {" - distance * (slope * log2e)": ""}, "wrong",
             "comes out if no bias is subtracted", "slip 6",
             means="They scale and forget the bias."),
+        Mistake("rounded scores", {
+            "tl.dot(q, tl.trans(k))": "tl.dot(q, tl.trans(k)).to(tl.float16).to(tl.float32)",
+        }, "wrong", "rounds to 16 bits and computes on", "16 bits",
+            means="They give the scores the dtype of q; what goes into an exponent needs its "
+            "digits."),
     ],
     "texts-of-any-length": [
         Mistake("the first text", {"first = tl.load(starts_ptr + text)\n": "first = text * 0\n",
@@ -425,6 +430,7 @@ MISTAKES = {
         Mistake("tokens of one head", {"first.to(tl.int64) * stride": "first.to(tl.int64) * D"},
             "race", "", "race stores in case 1",
             means="They count D numbers to a token; all its heads lie side by side."),
+        FLOAT16_DOT,
     ],
     "split-the-keys": [
         Mistake("the first key head for all", {
@@ -455,6 +461,11 @@ MISTAKES = {
             "wrong", "far apart", "wrong in case 5",
             means="They think that a log-sum-exp is small; exp of it overflows as exp of a score "
             "does."),
+        Mistake("rounded weights", {
+            "tl.exp(lse - tl.max(lse, axis=0))":
+            "tl.exp(lse - tl.max(lse, axis=0)).to(tl.float16).to(tl.float32)",
+        }, "wrong", "rounds to 16 bits and computes on", "16 bits",
+            means="They round to the result's type before the sum; it is done once, at the store."),
     ],
     "any-strides": [
         Mistake("the remainder is the key head", {

@@ -765,8 +765,6 @@ EXERCISES = (
         ),
         launch=_strided,
         absolute=ROUNDED,
-        in_float32=True,
-        compiled=sums_in_float32,
     ),
     KernelExercise(
         "even-flags",
