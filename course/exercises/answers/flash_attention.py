@@ -520,17 +520,31 @@ MISTAKES = {
             "side."),
         Mistake("the head's first tile", {
             "q_tiles.load([q_row + first_row,": "q_tiles.load([q_row,",
-        }, "wrong", "comes out if every tile takes its head's first queries", "slip 2",
+        }, "wrong", "comes out if every tile takes its head's first queries", "slip 4",
             means="They find the head in the matrix and forget the tile within it."),
         Mistake("the same keys", {
             "k_tiles.load([k_row + start,": "k_tiles.load([k_row,",
             "v_tiles.load([v_row + start,": "v_tiles.load([v_row,",
-        }, "wrong", "comes out if every tile of keys is the first one", "slip 3",
+        }, "wrong", "comes out if every tile of keys is the first one", "slip 5",
             means="They load before the loop moves on; `start` leads to the tile."),
         Mistake("stored at the first row", {
             "out_tiles.store([out_row + first_row,": "out_tiles.store([out_row,",
         }, "race", "", "race stores in case 1",
             means="All tiles of a head are stored in the same place."),
+        *(
+            Mistake(f"no column for {name}", {f"_row + start, {name}_col]": "_row + start, 0]"},
+                "wrong", f"comes out if every head takes the first one's {what}", f"slip {slip}",
+                means="They think that a key's head begins at the left; heads may stand side by "
+                "side in k and v too.")
+            for name, what, slip in (("k", "keys", 2), ("v", "values", 3))
+        ),
+        Mistake("v where k is", {"[v_row + start, v_col]": "[k_row + start, k_col]"}, "wrong",
+            "At [", "wrong in case 1",
+            means="They copy k's line; each tensor is a matrix of its own."),
+        Mistake("stored where q is", {
+            "[out_row + first_row, out_col]": "[q_row + first_row, q_col]",
+        }, "wrong", "At [", "wrong in case 1",
+            means="They think that the output lies as q does; it is found by strides of its own."),
     ],
     "divided-loop": [
         Mistake("not asked for", {", warp_specialize=True": ""}, "wrong",

@@ -262,13 +262,18 @@ def _by_head(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return out
 
 
+def _side_by_side(x: Tensor) -> Tensor:
+    """The same, as [batch, length, heads, D] in memory."""
+    return x.transpose(1, 2).contiguous().transpose(1, 2)
+
+
 def _strided(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, causal: int, even: int) -> Tensor:
     """The output with its log-sum-exp, of tensors whose heads lie apart and in another order.
 
     even: whether the kernel is given flags, all true for tiles that fill each axis; -1 gives none.
     """
     (batch, heads, queries, d), keys, key_heads = q.shape, k.shape[2], k.shape[1]
-    q = q.transpose(1, 2).contiguous().transpose(1, 2)  # [batch, length, heads, D] in memory
+    q = _side_by_side(q)
     v = _apart(v.flatten(0, 1), 1).unflatten(0, v.shape[:2])
     out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
     lse = torch.empty(batch, heads, queries + 3, dtype=torch.float32, device=q.device)
@@ -285,15 +290,21 @@ def _strided(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, causal: int, even:
 def _as_one_matrix(
     kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, causal: int, programs: int
 ) -> Tensor:
-    """The output with its log-sum-exp. k and v lie head after head, q and the output with all heads
-    of a query side by side. programs: how many take the tiles; 0 for one each."""
+    """The output with its log-sum-exp. Heads lie side by side in q, under a causal mask also in
+    k and the output, and without one in v; the others lie head after head.
+
+    programs: how many take the tiles; 0 for one each.
+    """
     (batch, heads, queries, d), (_, key_heads, keys, _) = q.shape, k.shape
-    q = q.transpose(1, 2).contiguous().transpose(1, 2)
-    out = torch.empty_like(q)
+    out, q = torch.empty_like(q, memory_format=torch.contiguous_format), _side_by_side(q)
+    if causal:
+        out, k = _side_by_side(out), _side_by_side(k)
+    else:
+        v = _side_by_side(v)
     lse = torch.empty(batch, heads, queries, dtype=torch.float32, device=q.device)
     block = 128 if programs else 32
     tiles = batch * heads * queries // block
-    rows = (batch * queries, batch * key_heads * keys, batch * key_heads * keys, batch * queries)
+    rows = tuple(x.numel() // x.stride(2) for x in (q, k, v, out))
     triton.set_allocator(  # in a child of its own
         lambda size, _, stream: torch.empty(size, dtype=torch.int8, device=q.device)
     )
@@ -785,6 +796,12 @@ EXERCISES = (
         slips={
             "every head takes the queries of the first":
             lambda q, k, v, causal, _: _with_lse(q[:, :1].expand(q.shape), k, v, causal, 0),
+            "every head takes the first one's keys, where heads lie side by side":
+            lambda q, k, v, causal, _:
+            _with_lse(q, k[:, :1].expand(k.shape) if causal else k, v, causal, 0),
+            "every head takes the first one's values, where heads lie side by side":
+            lambda q, k, v, causal, _:
+            _with_lse(q, k, v if causal else v[:, :1].expand(v.shape), causal, 0),
             "every tile takes its head's first queries":
             lambda q, k, v, causal, _: _with_lse(_first_tiles(q), k, v, causal, 0),
             "every tile of keys is the first one":
