@@ -512,6 +512,25 @@ MISTAKES = {
         Mistake("and for or", {"EVEN_HEADDIM | (dims": "EVEN_HEADDIM & (dims"}, "wrong", "At [",
             "wrong in case 1",
             means="They join the flag by &, which leaves no lane where the flag is false."),
+        *(
+            Mistake(name, {there: wrong}, "reads outside", says, f"reads outside {where}",
+                means="They take one flag for all; each axis has tiles and a flag of its own.")
+            for name, there, wrong, says, where in (
+                ("the keys' flag for the rows", "EVEN_M |", "EVEN_N |", "outside q_ptr",
+                 "q_ptr 900 in case 4"),
+                ("the rows' flag for head_dim", "EVEN_HEADDIM |", "EVEN_M |", "outside k_ptr",
+                 "k_ptr 4360 in case 3"),
+                ("the keys' flag for head_dim", "EVEN_HEADDIM |", "EVEN_N |", "outside k_ptr",
+                 "k_ptr 1280 in case 4"),
+            )
+        ),
+        Mistake("the rows' flag for the keys", {"lengths, EVEN_N,": "lengths, EVEN_M,"}, "wrong",
+            "comes out if the keys behind the last whole tile are left out", "slip 1",
+            means="They take one flag for all; `borders` asks whether the keys fill their tiles."),
+        Mistake("the blocks turned around", {
+            "EVEN_N, IS_CAUSAL, BLOCK_M, BLOCK_N)": "EVEN_N, IS_CAUSAL, BLOCK_N, BLOCK_M)",
+        }, "wrong", "At [", "wrong in case 1",
+            means="They know square tiles, for which the order of the two does not matter."),
     ],
     "one-matrix": [
         Mistake("no column", {"[q_row + first_row, q_col])  # [": "[q_row + first_row, 0])  # ["},
