@@ -248,18 +248,22 @@ MISTAKES = {
             "so it is a division."),
         Mistake("divided by the key heads", {
             "head // (n_heads // n_key_heads)": "head // n_key_heads",
-        }, "reads outside", "outside k_ptr", "reads outside k_ptr 2880 in case 1",
+        }, "reads outside", "outside k_ptr", "reads outside k_ptr 2944 in case 1",
             means="They divide by the number of key heads; it is by how many query heads share "
             "one."),
         Mistake("no grouping", {"head // (n_heads // n_key_heads)": "head"},
-            "reads outside", "outside k_ptr", "reads outside k_ptr 2880 in case 1",
+            "reads outside", "outside k_ptr", "reads outside k_ptr 2944 in case 1",
             means="They take one key head a query head; there are fewer of them."),
         Mistake("the stride of q for k", {"key_head * stride_kh": "key_head * stride_qh"},
             "wrong", "At [3, 0, 0]", "wrong in case 1",
             means="They use one stride for all; k's heads may lie at another distance."),
         Mistake("the stride of k for v", {"key_head * stride_vh": "key_head * stride_kh"},
-            "wrong", "comes out if v is read with the stride of k", "slip 6",
+            "wrong", "comes out if v is read with the stride of k", "slip 7",
             means="They assume that k and v lie alike; each tensor has strides of its own."),
+        Mistake("keys as if heads lay side by side", {
+            "key_head * stride_kh": "key_head * n_keys * D",
+        }, "wrong", "comes out if k is read from h * n_keys * D on", "slip 6",
+            means="They know where a contiguous tensor's heads begin; k has a stride of its own."),
         Mistake("queries as if heads lay side by side", {
             "head * stride_qh": "head * n_queries * D",
         }, "wrong", "comes out if the queries of head h are read from h * n_queries * D on",
@@ -486,6 +490,11 @@ MISTAKES = {
             "v_ptr + batch * stride_kb + key_head * stride_kh",
         }, "wrong", "comes out if v has the strides of k", "slip 4",
             means="They copy k's line; each tensor has strides of its own."),
+        Mistake("k as if contiguous", {
+            "k_ptr + batch * stride_kb + key_head * stride_kh":
+            "k_ptr + (batch * (nheads // HEADS_PER_KEY_HEAD) + key_head) * seqlen_k * head_dim",
+        }, "wrong", "comes out if k has no strides of its own", "slip 5",
+            means="They count heads as in a contiguous tensor; a caller's k may be a part of one."),
         Mistake("lse without gaps", {"* stride_lse + first_row": "* seqlen_q + first_row"},
             "wrong", "At [", "wrong in case 1",
             means="They take the length for the distance of two rows of lse, which may have more "
@@ -513,15 +522,13 @@ MISTAKES = {
             "wrong in case 1",
             means="They join the flag by &, which leaves no lane where the flag is false."),
         *(
-            Mistake(name, {there: wrong}, "reads outside", says, f"reads outside {where}",
+            Mistake(name, {there: wrong}, "reads outside", "outside q_ptr",
+                f"reads outside q_ptr {where}",
                 means="They take one flag for all; each axis has tiles and a flag of its own.")
-            for name, there, wrong, says, where in (
-                ("the keys' flag for the rows", "EVEN_M |", "EVEN_N |", "outside q_ptr",
-                 "q_ptr 900 in case 4"),
-                ("the rows' flag for head_dim", "EVEN_HEADDIM |", "EVEN_M |", "outside k_ptr",
-                 "k_ptr 4360 in case 3"),
-                ("the keys' flag for head_dim", "EVEN_HEADDIM |", "EVEN_N |", "outside k_ptr",
-                 "k_ptr 1280 in case 4"),
+            for name, there, wrong, where in (
+                ("the keys' flag for the rows", "EVEN_M |", "EVEN_N |", "900 in case 4"),
+                ("the rows' flag for head_dim", "EVEN_HEADDIM |", "EVEN_M |", "2560 in case 3"),
+                ("the keys' flag for head_dim", "EVEN_HEADDIM |", "EVEN_N |", "900 in case 4"),
             )
         ),
         Mistake("the rows' flag for the keys", {"lengths, EVEN_N,": "lengths, EVEN_M,"}, "wrong",

@@ -217,9 +217,10 @@ def _grouped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return _attention(q, *(x.repeat_interleave(len(q) // len(x), dim=0) for x in (k, v)))
 
 
-def _as_if_contiguous(x: Tensor, rows: int) -> Tensor:
-    """What is read of `_apart(x, rows)` where no row is expected between its heads."""
-    return pad(x, (0, 0, 0, rows)).flatten()[: x.numel()].view(x.shape)
+def _as_if(expected: int, x: Tensor, rows: int) -> Tensor:
+    """What is read of `_apart(x, rows)` where so many rows are expected between its heads."""
+    memory, (heads, length, d) = pad(x, (0, 0, 0, rows)), x.shape
+    return memory.flatten()[: heads * (length + expected) * d].view(heads, -1, d)[:, :length]
 
 
 def _one_tile(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -254,7 +255,7 @@ def _apart(x: Tensor, rows: int) -> Tensor:
 
 def _by_head(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     out, (heads, queries, d) = torch.empty(q.shape, dtype=q.dtype, device=q.device), q.shape
-    q, v = _apart(q, 2), _apart(v, 1)  # their heads lie further apart than those of k
+    q, k, v = _apart(q, 2), _apart(k, 1), _apart(v, 3)
     kernel[(heads,)](
         q, k, v, out, heads, len(k), queries, k.shape[1], d**-0.5,
         q.stride(0), k.stride(0), v.stride(0), D=d, BLOCK_M=64, BLOCK_N=64,
@@ -274,7 +275,7 @@ def _strided(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, causal: int, even:
     """
     (batch, heads, queries, d), keys, key_heads = q.shape, k.shape[2], k.shape[1]
     q = _side_by_side(q)
-    v = _apart(v.flatten(0, 1), 1).unflatten(0, v.shape[:2])
+    k, v = (_apart(x.flatten(0, 1), more).unflatten(0, x.shape[:2]) for x, more in ((k, 1), (v, 3)))
     out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
     lse = torch.empty(batch, heads, queries + 3, dtype=torch.float32, device=q.device)
     block_m, block_n = (64 if even == 1 else 32), 64
@@ -630,9 +631,10 @@ EXERCISES = (
             "every head takes the queries of the first":
             lambda q, k, v: _grouped(q[:1].expand(q.shape), k, v),
             "the queries of head h are read from h * n_queries * D on, and not from h * stride_qh "
-            "on": lambda q, k, v: _grouped(_as_if_contiguous(q, 2), k, v),
-            "v is read with the stride of k":
-            lambda q, k, v: _grouped(q, k, _as_if_contiguous(v, 1)),
+            "on": lambda q, k, v: _grouped(_as_if(0, q, 2), k, v),
+            "k is read from h * n_keys * D on, and not from h * stride_kh on":
+            lambda q, k, v: _grouped(q, _as_if(0, k, 1), v),
+            "v is read with the stride of k": lambda q, k, v: _grouped(q, k, _as_if(1, v, 3)),
         },
         cases=(
             _heads(6, 2, 20, 45), _heads(8, 4, 64, 64), _heads(3, 3, 17, 30),
@@ -773,9 +775,11 @@ EXERCISES = (
             lambda q, k, v, causal, even:
             _with_lse(q[:1, :1].expand(q.shape), k, v, causal, even),
             "v has the strides of k":
-            lambda q, k, v, causal, even: _with_lse(
-                q, k, _as_if_contiguous(v.flatten(0, 1), 1).view(v.shape), causal, even
-            ),
+            lambda q, k, v, causal, even:
+            _with_lse(q, k, _as_if(1, v.flatten(0, 1), 3).view(v.shape), causal, even),
+            "k has no strides of its own: its heads are taken for contiguous ones":
+            lambda q, k, v, causal, even:
+            _with_lse(q, _as_if(0, k.flatten(0, 1), 1).view(k.shape), v, causal, even),
         },
         cases=(
             _batches((2, 4, 2, 45, 77, 20), 1, -1), _batches((2, 3, 1, 70, 33, 32), 0, -1),
