@@ -214,7 +214,7 @@ MISTAKES = {
             means="They align the mask at the first query and key; with different lengths it "
             "ends at the last of both."),
         Mistake("NaN for a row without a key", {SAFE: ""}, "wrong", "got nan",
-            "wrong in case 5",
+            "wrong in case 3",
             means="They forget queries that see no key: their maximum is -inf, and -inf - -inf "
             "is NaN."),
         Mistake("0 where a maximum is below it", {
@@ -231,10 +231,16 @@ MISTAKES = {
             means="They mask and still read: the bytes of a tile that nobody sees are what "
             "causal attention saves."),
         Mistake("the end by the first query", {"first_row + BLOCK_M - 1": "first_row"},
-            "wrong", "At [", "wrong in case 3",
+            "wrong", "At [", "wrong in case 1",
             means="They end where the program's first query ends; its last one sees furthest."),
+        *(
+            Mistake(f"the end by {of} for BLOCK_M", {"first_row + BLOCK_M": f"first_row + {of}"},
+                "wrong", "At [", "wrong in case 1",
+                means="They think of a square tile, or of one size; a program has BLOCK_M queries.")
+            for of in ("BLOCK_N", "D", "32")
+        ),
         Mistake("the last key left out", {"n_queries + 1, n_keys": "n_queries, n_keys"},
-            "wrong", "At [", "wrong in case 3",
+            "wrong", "At [", "wrong in case 4",
             means="They take the last key's number for the loop's end; an end is one past it."),
         Mistake("transposed", {"cols[None, :] <= rows[:, None]": "rows[:, None] <= cols[None, :]"},
             "wrong", "At [0, 0]", "wrong in case 1",
@@ -312,6 +318,15 @@ MISTAKES = {
             "wrong", "At [", "wrong in case 1",
             means="They begin where the program's last query begins; its first one looks further "
             "back."),
+        *(
+            Mistake(f"the end by {of} for BLOCK_M", {"sees + BLOCK_M": f"sees + {of}"},
+                "wrong", "At [", "wrong in case 1",
+                means="They think of a square tile, or of one size; a program has BLOCK_M queries.")
+            for of in ("BLOCK_N", "32")
+        ),
+        Mistake("tiles as high as wide", {"// BLOCK_N * BLOCK_N": "// BLOCK_M * BLOCK_M"}, "wrong",
+            "bytes where", "bytes",
+            means="They round to a tile of queries; the loop goes in tiles of keys."),
         Mistake("a window one too wide", {"> last - window": ">= last - window"}, "wrong",
             "comes out if the window is one key too wide", "slip 1",
             means="They count both ends; the window holds `window` keys, with the query's own."),
@@ -326,7 +341,7 @@ MISTAKES = {
             "comes out if the mask has no right edge", "slip 5",
             means="They limit the past and forget that the future is hidden as well."),
         Mistake("from key -1 on", {"tl.maximum(sees - window + 1, 0)": "(sees - window + 1)"},
-            "reads outside", "outside k_ptr", "reads outside k_ptr -2048 in case 4",
+            "reads outside", "outside k_ptr", "reads outside k_ptr -512 in case 2",
             means="They forget that the window of the first queries begins before the first key."),
         Mistake("top left", {
             "first_row + n_keys - n_queries": "first_row",
@@ -431,6 +446,9 @@ MISTAKES = {
         Mistake("no head", {" * stride + head * D": " * stride"}, "wrong", "never written",
             "wrong in case 1",
             means="They find the text, and let all heads be the first one."),
+        Mistake("BLOCK_N for D", {"head * D": "head * BLOCK_N"}, "race", "",
+            "race stores in case 1",
+            means="They think of square tiles; a head has D numbers, whatever the tile."),
         Mistake("tokens of one head", {"first.to(tl.int64) * stride": "first.to(tl.int64) * D"},
             "race", "", "race stores in case 1",
             means="They count D numbers to a token; all its heads lie side by side."),
