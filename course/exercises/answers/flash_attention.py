@@ -521,6 +521,23 @@ MISTAKES = {
             " + head * stride_qh + first_row.to(tl.int64) * stride_qm": " + head * stride_qh",
         }, "wrong", "At [", "wrong in case 1",
             means="They find the head, and not the tile within it."),
+        *(
+            Mistake(f"{what} in 32 bits", replace, "wrong", f"A product with {stride} has 32 bits",
+                "32 bits",
+                means="They trust int32; a batch of long sequences has more than 2^31 elements.")
+            for what, replace, stride in (
+                ("the tile's first row",
+                 {"first_row.to(tl.int64) * stride_qm": "first_row * stride_qm"}, "stride_q[2]"),
+                ("the rows",
+                 {"rows[:, None].to(tl.int64) * stride_qm": "rows[:, None] * stride_qm"},
+                 "stride_q[2]"),
+                ("the pair", {"pair.to(tl.int64) *": "pair *"}, "stride_lse"),
+                ("batch and head", {
+                    "    key_head =":
+                    "    batch, head = batch.to(tl.int32), head.to(tl.int32)\n    key_head =",
+                }, "stride_q[0]"),
+            )
+        ),
     ],
     "even-flags": [
         Mistake("rows always compared", {"EVEN_M | (rows": "(rows"}, "wrong",

@@ -10,7 +10,7 @@ import triton
 from torch import Tensor
 from torch.nn.functional import pad
 
-from course.exercises.judges.required_code import sums_in_float32
+from course.exercises.judges.required_code import strides_in_64_bits, sums_in_float32
 from course.exercises.kinds import KernelExercise, LauncherExercise, NumberExercise, TensorFunction
 from course.exercises.result import Judged, wrong
 from course.type_names import Kernel
@@ -787,6 +787,7 @@ EXERCISES = (
         ),
         launch=_strided,
         absolute=ROUNDED,
+        compiled=strides_in_64_bits,
     ),
     KernelExercise(
         "even-flags",
