@@ -4,6 +4,22 @@ from . import Mistake, Other
 
 SUM = "dk = tl.dot(tl.trans(d_scores.to(tl.float16)), q, dk)"
 MASK = "        power = tl.where(keys[None, :] < n_keys, power, 0.0)\n"
+D_POWER = "tl.dot(d_out, tl.trans(v))"
+DP_ROUNDED = [
+    Mistake(name, {D_POWER: rounded}, "wrong", says, kind,
+        means="They round at once; dP and delta may be nearly equal, and the lost digits "
+        "are then all that is left.")
+    for name, rounded, says, kind in (
+        ("dP added up in float16", f"{D_POWER[:-1]}, out_dtype=tl.float16)",
+         "leave out out_dtype", "float16 sums"),
+        ("dP rounded", f"{D_POWER}.to(tl.float16).to(tl.float32)",
+         "rounds to 16 bits and computes on", "16 bits"),
+    )
+]  # fmt: skip
+DV_ROUNDED = Mistake("sums rounded", {"d_out, dv)": "d_out, dv).to(tl.float16).to(tl.float32)"},
+    "wrong", "rounds to 16 bits and computes on", "16 bits",
+    means="They round the sum in each iteration, since the result is float16; that is done once, "
+    "at the store.")  # fmt: skip
 
 MISTAKES = {
     "gradient-of-values": [
@@ -35,6 +51,7 @@ MISTAKES = {
         }, "wrong", "operands in float32", "float32 operands",
             means="They want to save P's digits; a product in float32 takes tensor cores at half "
             "the speed, and its sums are float32 in any case."),
+        DV_ROUNDED,
     ],
     "gradient-of-keys": [
         Mistake("delta forgotten", {" - delta[:, None])": ")"}, "wrong",
@@ -66,6 +83,10 @@ MISTAKES = {
             "wrong", "expected", "wrong in case 1",
             means="They multiply dS itself: its rows belong to queries, and dK's to keys. With "
             "square tiles the shapes fit all the same."),
+        *DP_ROUNDED,
+        Mistake("P rounded", {"power * (": "power.to(tl.float16).to(tl.float32) * ("}, "wrong",
+            "rounds to 16 bits and computes on", "16 bits",
+            means="They take the rounded P of dV; in dS it is no operand of a product of tiles."),
     ],
     "gradient-of-queries": [
         Mistake("padding not masked", {MASK: ""}, "wrong", "got nan", "wrong in case 6",
@@ -97,6 +118,7 @@ MISTAKES = {
             "wrong", "expected", "wrong in case 1",
             means="They multiply by the queries, as for dK. With square tiles the shapes fit all "
             "the same."),
+        *DP_ROUNDED,
     ],
     "gradient-of-a-group": [
         Mistake("zero for each head", {
@@ -116,6 +138,7 @@ MISTAKES = {
         Mistake("one head only", {"range(group)": "range(1)"}, "wrong", "expected",
             "wrong in case 1",
             means="They forget that a key stands in the scores of all heads of its group."),
+        DV_ROUNDED,
     ],
 }  # fmt: skip
 

@@ -6,6 +6,11 @@ HIDE = '    scores = tl.where(cols[None, :] < n_keys, scores, -float("inf"))\n'
 SAFE = '        base = tl.where(new_m == -float("inf"), 0.0, new_m)\n'
 DIVISOR = "    total = tl.where(total == 0.0, 1.0, total)\n"
 LAST = "        last = rows[:, None] + n_keys - n_queries\n"
+FLOAT16_DOT = Mistake("a dot's sums in float16", {
+    "tl.float16), v)": "tl.float16), v, out_dtype=tl.float16)",
+}, "wrong", "leave out out_dtype", "float16 sums",
+    means="They think that a float16 result needs a float16 dot; it adds up in float32 and rounds "
+    "at the store.")  # fmt: skip
 
 MISTAKES = {
     "one-tile": [
@@ -42,11 +47,7 @@ MISTAKES = {
             "wrong", "computes in float16", "16 bits",
             means="They take the permission for the powers to cover their sum; a sum in float16 "
             "loses digits."),
-        Mistake("a dot's sums in float16", {
-            "tl.float16), v)": "tl.float16), v, out_dtype=tl.float16)",
-        }, "wrong", "leave out out_dtype", "float16 sums",
-            means="They think that a float16 result needs a float16 dot; it adds up in float32 "
-            "and rounds at the store."),
+        FLOAT16_DOT,
         Mistake("operands in float32", {
             "tl.dot(q, tl.trans(k))": "tl.dot(q.to(tl.float32), tl.trans(k.to(tl.float32)))",
         }, "wrong", "operands in float32", "float32 operands",
@@ -131,6 +132,18 @@ MISTAKES = {
             "wrong", "comes out if acc holds the last tile alone", "slip 4",
             means="They store the newest tile's product; the earlier tiles are part of the "
             "result."),
+        FLOAT16_DOT,
+        *(
+            Mistake(f"{name} rounded", {of: f"({of}).to(tl.float16).to(tl.float32)"}, "wrong",
+                "rounds to 16 bits and computes on", "16 bits",
+                means="They round whatever the product of tiles may round; m, total and acc go on "
+                "through many tiles in float32.")
+            for name, of in (
+                ("the accumulator", "acc * rescale[:, None] + tl.dot(power.to(tl.float16), v)"),
+                ("the total", "total * rescale + tl.sum(power, axis=1)"),
+                ("the factor", "tl.exp(m - new_m)"),
+            )
+        ),
     ],
     "log-sum-exp": [
         Mistake("in powers of two", {
@@ -201,7 +214,7 @@ MISTAKES = {
             means="They align the mask at the first query and key; with different lengths it "
             "ends at the last of both."),
         Mistake("NaN for a row without a key", {SAFE: ""}, "wrong", "got nan",
-            "wrong in case 5",
+            "wrong in case 3",
             means="They forget queries that see no key: their maximum is -inf, and -inf - -inf "
             "is NaN."),
         Mistake("0 where a maximum is below it", {
@@ -218,14 +231,21 @@ MISTAKES = {
             means="They mask and still read: the bytes of a tile that nobody sees are what "
             "causal attention saves."),
         Mistake("the end by the first query", {"first_row + BLOCK_M - 1": "first_row"},
-            "wrong", "At [", "wrong in case 3",
+            "wrong", "At [", "wrong in case 1",
             means="They end where the program's first query ends; its last one sees furthest."),
+        *(
+            Mistake(f"the end by {of} for BLOCK_M", {"first_row + BLOCK_M": f"first_row + {of}"},
+                "wrong", "At [", "wrong in case 1",
+                means="They think of a square tile, or of one size; a program has BLOCK_M queries.")
+            for of in ("BLOCK_N", "D", "32")
+        ),
         Mistake("the last key left out", {"n_queries + 1, n_keys": "n_queries, n_keys"},
-            "wrong", "At [", "wrong in case 3",
+            "wrong", "At [", "wrong in case 4",
             means="They take the last key's number for the loop's end; an end is one past it."),
         Mistake("transposed", {"cols[None, :] <= rows[:, None]": "rows[:, None] <= cols[None, :]"},
             "wrong", "At [0, 0]", "wrong in case 1",
             means="They turn the comparison round, and mask the past in place of the future."),
+        FLOAT16_DOT,
     ],
     "grouped-heads": [
         Mistake("the remainder", {"head // (n_heads // n_key_heads)": "head % n_key_heads"},
@@ -234,18 +254,22 @@ MISTAKES = {
             "so it is a division."),
         Mistake("divided by the key heads", {
             "head // (n_heads // n_key_heads)": "head // n_key_heads",
-        }, "reads outside", "outside k_ptr", "reads outside k_ptr 2880 in case 1",
+        }, "reads outside", "outside k_ptr", "reads outside k_ptr 2944 in case 1",
             means="They divide by the number of key heads; it is by how many query heads share "
             "one."),
         Mistake("no grouping", {"head // (n_heads // n_key_heads)": "head"},
-            "reads outside", "outside k_ptr", "reads outside k_ptr 2880 in case 1",
+            "reads outside", "outside k_ptr", "reads outside k_ptr 2944 in case 1",
             means="They take one key head a query head; there are fewer of them."),
         Mistake("the stride of q for k", {"key_head * stride_kh": "key_head * stride_qh"},
             "wrong", "At [3, 0, 0]", "wrong in case 1",
             means="They use one stride for all; k's heads may lie at another distance."),
         Mistake("the stride of k for v", {"key_head * stride_vh": "key_head * stride_kh"},
-            "wrong", "comes out if v is read with the stride of k", "slip 6",
+            "wrong", "comes out if v is read with the stride of k", "slip 7",
             means="They assume that k and v lie alike; each tensor has strides of its own."),
+        Mistake("keys as if heads lay side by side", {
+            "key_head * stride_kh": "key_head * n_keys * D",
+        }, "wrong", "comes out if k is read from h * n_keys * D on", "slip 6",
+            means="They know where a contiguous tensor's heads begin; k has a stride of its own."),
         Mistake("queries as if heads lay side by side", {
             "head * stride_qh": "head * n_queries * D",
         }, "wrong", "comes out if the queries of head h are read from h * n_queries * D on",
@@ -265,6 +289,7 @@ MISTAKES = {
             "wrong", "comes out if every head takes the first key head", "slip 2",
             means="They know multi-query attention, with one key head for all; here there are "
             "several."),
+        FLOAT16_DOT,
     ],
     "attention-registers": [
         Mistake("one of the two", 64, "wrong", "one of the two", "slip 1",
@@ -293,6 +318,15 @@ MISTAKES = {
             "wrong", "At [", "wrong in case 1",
             means="They begin where the program's last query begins; its first one looks further "
             "back."),
+        *(
+            Mistake(f"the end by {of} for BLOCK_M", {"sees + BLOCK_M": f"sees + {of}"},
+                "wrong", "At [", "wrong in case 1",
+                means="They think of a square tile, or of one size; a program has BLOCK_M queries.")
+            for of in ("BLOCK_N", "32")
+        ),
+        Mistake("tiles as high as wide", {"// BLOCK_N * BLOCK_N": "// BLOCK_M * BLOCK_M"}, "wrong",
+            "bytes where", "bytes",
+            means="They round to a tile of queries; the loop goes in tiles of keys."),
         Mistake("a window one too wide", {"> last - window": ">= last - window"}, "wrong",
             "comes out if the window is one key too wide", "slip 1",
             means="They count both ends; the window holds `window` keys, with the query's own."),
@@ -307,7 +341,7 @@ MISTAKES = {
             "comes out if the mask has no right edge", "slip 5",
             means="They limit the past and forget that the future is hidden as well."),
         Mistake("from key -1 on", {"tl.maximum(sees - window + 1, 0)": "(sees - window + 1)"},
-            "reads outside", "outside k_ptr", "reads outside k_ptr -2048 in case 4",
+            "reads outside", "outside k_ptr", "reads outside k_ptr -512 in case 2",
             means="They forget that the window of the first queries begins before the first key."),
         Mistake("top left", {
             "first_row + n_keys - n_queries": "first_row",
@@ -315,6 +349,7 @@ MISTAKES = {
         }, "wrong", "comes out if the window is counted from the top left", "slip 3",
             means="They align the mask at the first query and key; with different lengths it "
             "ends at the last of both."),
+        FLOAT16_DOT,
     ],
     "scale-in-the-exponent": [
         Mistake("powers of e with scale2", {"tl.exp2(scores * scale2": "tl.exp(scores * scale2",
@@ -362,6 +397,11 @@ MISTAKES = {
         }, "wrong", "more than once", "products",
             means="They multiply each score by both factors, which belong into one number before "
             "the loop."),
+        Mistake("a rounded factor", {
+            "tl.exp2(m - new_m)": "tl.exp2(m - new_m).to(tl.float16).to(tl.float32)",
+        }, "wrong", "rounds to 16 bits and computes on", "16 bits",
+            means="They round the factor; it multiplies the sums in each iteration, and errors add "
+            "up."),
     ],
     "bias-by-distance": [
         Mistake("before the scale", {
@@ -387,6 +427,11 @@ MISTAKES = {
         Mistake("no bias", {" - distance * (slope * log2e)": ""}, "wrong",
             "comes out if no bias is subtracted", "slip 6",
             means="They scale and forget the bias."),
+        Mistake("rounded scores", {
+            "tl.dot(q, tl.trans(k))": "tl.dot(q, tl.trans(k)).to(tl.float16).to(tl.float32)",
+        }, "wrong", "rounds to 16 bits and computes on", "16 bits",
+            means="They give the scores the dtype of q; what goes into an exponent needs its "
+            "digits."),
     ],
     "texts-of-any-length": [
         Mistake("the first text", {"first = tl.load(starts_ptr + text)\n": "first = text * 0\n",
@@ -401,9 +446,13 @@ MISTAKES = {
         Mistake("no head", {" * stride + head * D": " * stride"}, "wrong", "never written",
             "wrong in case 1",
             means="They find the text, and let all heads be the first one."),
+        Mistake("BLOCK_N for D", {"head * D": "head * BLOCK_N"}, "race", "",
+            "race stores in case 1",
+            means="They think of square tiles; a head has D numbers, whatever the tile."),
         Mistake("tokens of one head", {"first.to(tl.int64) * stride": "first.to(tl.int64) * D"},
             "race", "", "race stores in case 1",
             means="They count D numbers to a token; all its heads lie side by side."),
+        FLOAT16_DOT,
     ],
     "split-the-keys": [
         Mistake("the first key head for all", {
@@ -434,6 +483,11 @@ MISTAKES = {
             "wrong", "far apart", "wrong in case 5",
             means="They think that a log-sum-exp is small; exp of it overflows as exp of a score "
             "does."),
+        Mistake("rounded weights", {
+            "tl.exp(lse - tl.max(lse, axis=0))":
+            "tl.exp(lse - tl.max(lse, axis=0)).to(tl.float16).to(tl.float32)",
+        }, "wrong", "rounds to 16 bits and computes on", "16 bits",
+            means="They round to the result's type before the sum; it is done once, at the store."),
     ],
     "any-strides": [
         Mistake("the remainder is the key head", {
@@ -454,6 +508,11 @@ MISTAKES = {
             "v_ptr + batch * stride_kb + key_head * stride_kh",
         }, "wrong", "comes out if v has the strides of k", "slip 4",
             means="They copy k's line; each tensor has strides of its own."),
+        Mistake("k as if contiguous", {
+            "k_ptr + batch * stride_kb + key_head * stride_kh":
+            "k_ptr + (batch * (nheads // HEADS_PER_KEY_HEAD) + key_head) * seqlen_k * head_dim",
+        }, "wrong", "comes out if k has no strides of its own", "slip 5",
+            means="They count heads as in a contiguous tensor; a caller's k may be a part of one."),
         Mistake("lse without gaps", {"* stride_lse + first_row": "* seqlen_q + first_row"},
             "wrong", "At [", "wrong in case 1",
             means="They take the length for the distance of two rows of lse, which may have more "
@@ -462,6 +521,23 @@ MISTAKES = {
             " + head * stride_qh + first_row.to(tl.int64) * stride_qm": " + head * stride_qh",
         }, "wrong", "At [", "wrong in case 1",
             means="They find the head, and not the tile within it."),
+        *(
+            Mistake(f"{what} in 32 bits", replace, "wrong", f"A product with {stride} has 32 bits",
+                "32 bits",
+                means="They trust int32; a batch of long sequences has more than 2^31 elements.")
+            for what, replace, stride in (
+                ("the tile's first row",
+                 {"first_row.to(tl.int64) * stride_qm": "first_row * stride_qm"}, "stride_q[2]"),
+                ("the rows",
+                 {"rows[:, None].to(tl.int64) * stride_qm": "rows[:, None] * stride_qm"},
+                 "stride_q[2]"),
+                ("the pair", {"pair.to(tl.int64) *": "pair *"}, "stride_lse"),
+                ("batch and head", {
+                    "    key_head =":
+                    "    batch, head = batch.to(tl.int32), head.to(tl.int32)\n    key_head =",
+                }, "stride_q[0]"),
+            )
+        ),
     ],
     "even-flags": [
         Mistake("rows always compared", {"EVEN_M | (rows": "(rows"}, "wrong",
@@ -480,6 +556,23 @@ MISTAKES = {
         Mistake("and for or", {"EVEN_HEADDIM | (dims": "EVEN_HEADDIM & (dims"}, "wrong", "At [",
             "wrong in case 1",
             means="They join the flag by &, which leaves no lane where the flag is false."),
+        *(
+            Mistake(name, {there: wrong}, "reads outside", "outside q_ptr",
+                f"reads outside q_ptr {where}",
+                means="They take one flag for all; each axis has tiles and a flag of its own.")
+            for name, there, wrong, where in (
+                ("the keys' flag for the rows", "EVEN_M |", "EVEN_N |", "900 in case 4"),
+                ("the rows' flag for head_dim", "EVEN_HEADDIM |", "EVEN_M |", "2560 in case 3"),
+                ("the keys' flag for head_dim", "EVEN_HEADDIM |", "EVEN_N |", "900 in case 4"),
+            )
+        ),
+        Mistake("the rows' flag for the keys", {"lengths, EVEN_N,": "lengths, EVEN_M,"}, "wrong",
+            "comes out if the keys behind the last whole tile are left out", "slip 1",
+            means="They take one flag for all; `borders` asks whether the keys fill their tiles."),
+        Mistake("the blocks turned around", {
+            "EVEN_N, IS_CAUSAL, BLOCK_M, BLOCK_N)": "EVEN_N, IS_CAUSAL, BLOCK_N, BLOCK_M)",
+        }, "wrong", "At [", "wrong in case 1",
+            means="They know square tiles, for which the order of the two does not matter."),
     ],
     "one-matrix": [
         Mistake("no column", {"[q_row + first_row, q_col])  # [": "[q_row + first_row, 0])  # ["},
@@ -488,17 +581,31 @@ MISTAKES = {
             "side."),
         Mistake("the head's first tile", {
             "q_tiles.load([q_row + first_row,": "q_tiles.load([q_row,",
-        }, "wrong", "comes out if every tile takes its head's first queries", "slip 2",
+        }, "wrong", "comes out if every tile takes its head's first queries", "slip 4",
             means="They find the head in the matrix and forget the tile within it."),
         Mistake("the same keys", {
             "k_tiles.load([k_row + start,": "k_tiles.load([k_row,",
             "v_tiles.load([v_row + start,": "v_tiles.load([v_row,",
-        }, "wrong", "comes out if every tile of keys is the first one", "slip 3",
+        }, "wrong", "comes out if every tile of keys is the first one", "slip 5",
             means="They load before the loop moves on; `start` leads to the tile."),
         Mistake("stored at the first row", {
             "out_tiles.store([out_row + first_row,": "out_tiles.store([out_row,",
         }, "race", "", "race stores in case 1",
             means="All tiles of a head are stored in the same place."),
+        *(
+            Mistake(f"no column for {name}", {f"_row + start, {name}_col]": "_row + start, 0]"},
+                "wrong", f"comes out if every head takes the first one's {what}", f"slip {slip}",
+                means="They think that a key's head begins at the left; heads may stand side by "
+                "side in k and v too.")
+            for name, what, slip in (("k", "keys", 2), ("v", "values", 3))
+        ),
+        Mistake("v where k is", {"[v_row + start, v_col]": "[k_row + start, k_col]"}, "wrong",
+            "At [", "wrong in case 1",
+            means="They copy k's line; each tensor is a matrix of its own."),
+        Mistake("stored where q is", {
+            "[out_row + first_row, out_col]": "[q_row + first_row, q_col]",
+        }, "wrong", "At [", "wrong in case 1",
+            means="They think that the output lies as q does; it is found by strides of its own."),
     ],
     "divided-loop": [
         Mistake("not asked for", {", warp_specialize=True": ""}, "wrong",

@@ -29,7 +29,8 @@ def compiled_problem(
     if exercise.compiled and (judged := exercise.compiled(kernel.asm)):
         return judged
     if exercise.in_float32 and (rounding := _rounds_on_the_way(kernel.asm["ttir"])):
-        instead = "convert to float32 after the load, and back only for the store"
+        ends = "for a tl.dot or the store" if "tt.dot" in kernel.asm["source"] else "for the store"
+        instead = f"convert to float32 after the load, and back only {ends}"
         return wrong("16 bits", f"{rounding}: {instead}.")
     return None
 

@@ -7,7 +7,7 @@ import torch
 
 from course.exercises.result import Judged, wrong
 
-ARGUMENT = re.compile(r'(%\w+): ([^{}()\s,]+)(?: (\{[^}]*\}))? loc\("(\w+)"')
+ARGUMENT = re.compile(r'(%[\w.]+): ([^{}()\s,]+)(?: (\{[^}]*\}))? loc\("([\w.]+)"')
 """An argument of a kernel in TTIR: its value, its type, what the compiler is told, its name."""
 
 OPERATION = re.compile(r"^\s*(%\w+) = \"?([\w.]+)\"? (.*?) loc\(", re.MULTILINE)
@@ -35,6 +35,40 @@ def dots_in_16_bits(stages: dict[str, str]) -> Judged | None:
             "leave them in float16, the product is added up in float32 all the same.",
         )
     return None
+
+
+def sums_in_float32(stages: dict[str, str]) -> Judged | None:
+    """What is wrong with products of float16 blocks that must be added up in float32."""
+    if re.search(r"tt\.dot .*-> tensor<\w+xf16>", stages["ttir"]):
+        return wrong("float16 sums", "It adds up a dot in float16: leave out out_dtype.")
+    return dots_in_16_bits(stages)
+
+
+def strides_in_64_bits(stages: dict[str, str]) -> Judged | None:
+    """What is wrong with a kernel whose indices must have 64 bits where they meet a stride."""
+    arguments = [(value, name) for value, _, _, name in ARGUMENT.findall(stages["ttir"])]
+    strides = {value: name for value, name in arguments if name.startswith("stride")}
+    if name := _multiplied_in_32_bits(stages["ttir"], strides):
+        place = re.sub(r"\.(\d+)", r"[\1]", name)  # of a tuple
+        text = f"A product with {place} has 32 bits, which are too few from 2^31 on"
+        return wrong("32 bits", f"{text}: convert the index with .to(tl.int64) before it.")
+    return None
+
+
+def _multiplied_in_32_bits(ttir: str, given: dict[str, str]) -> str:
+    """The name of one of these values that is multiplied as an int32; empty if none is.
+
+    given: value -> name
+    """
+    named = dict(given)
+    for result, operation, rest in OPERATION.findall(ttir):
+        name = next((named[each] for each in re.findall(r"%[\w.]+", rest) if each in named), "")
+        if not name or not re.search(r"(?:\b|x)i32>?$", rest):
+            continue  # another value, or one of 64 bits
+        if operation == "arith.muli":
+            return name
+        named[result] = name
+    return ""
 
 
 def any_number_of_rows(stages: dict[str, str]) -> Judged | None:

@@ -5,7 +5,7 @@ import triton
 from torch import Tensor
 from torch.nn.functional import pad
 
-from course.exercises.judges.required_code import dots_in_16_bits
+from course.exercises.judges.required_code import sums_in_float32
 from course.exercises.kinds import KernelExercise, TensorFunction
 from course.type_names import Kernel
 from course.verifying.inputs import Case, Input
@@ -190,7 +190,8 @@ def _through_scores(owned: str, out: str, product: TensorFunction) -> KernelExer
         cases=CASES,
         launch=_launched_by(owned),
         absolute=ROUNDED,
-        compiled=dots_in_16_bits,
+        in_float32=True,
+        compiled=sums_in_float32,
     )
 
 
@@ -208,7 +209,8 @@ EXERCISES = (
         cases=CASES,
         launch=_launched_by("keys", with_v=False),
         absolute=ROUNDED,
-        compiled=dots_in_16_bits,
+        in_float32=True,
+        compiled=sums_in_float32,
     ),
     _through_scores("keys", "dk_ptr", _with_keys),
     _through_scores("queries", "dq_ptr", _with_queries),
@@ -230,6 +232,7 @@ EXERCISES = (
         ),
         launch=_of_a_group,
         absolute=ROUNDED,
-        compiled=dots_in_16_bits,
+        in_float32=True,
+        compiled=sums_in_float32,
     ),
 )  # fmt: skip

@@ -10,7 +10,7 @@ import triton
 from torch import Tensor
 from torch.nn.functional import pad
 
-from course.exercises.judges.required_code import dots_in_16_bits
+from course.exercises.judges.required_code import strides_in_64_bits, sums_in_float32
 from course.exercises.kinds import KernelExercise, LauncherExercise, NumberExercise, TensorFunction
 from course.exercises.result import Judged, wrong
 from course.type_names import Kernel
@@ -18,8 +18,8 @@ from course.verifying.inputs import Case, Input
 
 LN2 = math.log(2)
 HALF = torch.float16
-BLOCK = 32
-"""Queries and keys of a tile in the exercises with a loop."""
+BLOCK_M, BLOCK_N = 64, 16
+"""Queries and keys of a tile in the exercises with a loop; no head has as many numbers."""
 ROUNDED = 2e-3
 """Shares are rounded to float16, and their products with values cancel."""
 
@@ -88,13 +88,13 @@ def _windowed(
     """A sliding window in which a tile's keys are hidden on its left and its right, or are not: a
     key that is not there then counts with a score of 0."""
     outs = []
-    for first_row in range(0, len(q), BLOCK):
+    for first_row in range(0, len(q), BLOCK_M):
         sees = first_row + len(k) - len(q)
-        first = max(sees - window + 1, 0) // BLOCK * BLOCK
-        end = min(sees + BLOCK, len(k))
-        cols = torch.arange(first, first + max(0, triton.cdiv(end - first, BLOCK)) * BLOCK)
-        tile = q[first_row : first_row + BLOCK]
-        keys, values = (pad(x, (0, 0, 0, BLOCK))[cols] for x in (k, v))
+        first = max(sees - window + 1, 0) // BLOCK_N * BLOCK_N
+        end = min(sees + BLOCK_M, len(k))
+        cols = torch.arange(first, first + max(0, triton.cdiv(end - first, BLOCK_N)) * BLOCK_N)
+        tile = q[first_row : first_row + BLOCK_M]
+        keys, values = (pad(x, (0, 0, 0, BLOCK_N))[cols] for x in (k, v))
         last = torch.arange(len(tile))[:, None] + sees
         hidden = ((cols <= last - window) & left) | ((cols > last) & right)
         scores = _scores(tile, keys).masked_fill(hidden.to(q.device), -torch.inf)
@@ -172,11 +172,11 @@ def _online(
     """
     m = torch.full((len(q), 1), -torch.inf, dtype=q.dtype, device=q.device)
     acc, total = torch.zeros_like(q), torch.zeros_like(m)
-    for first in range(0, len(k), BLOCK):
-        scores = _scores(q, k[first : first + BLOCK])
+    for first in range(0, len(k), BLOCK_N):
+        scores = _scores(q, k[first : first + BLOCK_N])
         new_m = torch.maximum(m, scores.max(-1, keepdim=True).values * m_times)
         power, difference = torch.exp(scores - new_m), m - new_m
-        added = power.half().to(v.dtype) @ v[first : first + BLOCK]
+        added = power.half().to(v.dtype) @ v[first : first + BLOCK_N]
         acc = acc * acc_kept(difference) + added
         total = total * total_kept(difference) + power.sum(-1, keepdim=True)
         acc, m = acc / total if divided else acc, new_m
@@ -185,7 +185,7 @@ def _online(
 
 def _total_kept(q: Tensor, k: Tensor) -> Tensor:
     """The sum of the powers, where each tile's keep the unit of the maximum of its time."""
-    tiles = _scores(q, k).split(BLOCK, -1)
+    tiles = _scores(q, k).split(BLOCK_N, -1)
     maxima = torch.stack([tile.max(-1).values for tile in tiles]).cummax(0).values
     pairs = zip(tiles, maxima, strict=True)
     return torch.stack([torch.exp(tile - m[:, None]).sum(-1) for tile, m in pairs]).sum(0)
@@ -204,7 +204,7 @@ def _scaled_twice(q: Tensor) -> Callable[[Tensor], Tensor]:
 
 def _last_tile(k: Tensor) -> int:
     """Where the last tile of keys begins."""
-    return (len(k) - 1) // BLOCK * BLOCK
+    return (len(k) - 1) // BLOCK_N * BLOCK_N
 
 
 def _last_tile_alone(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -217,9 +217,10 @@ def _grouped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return _attention(q, *(x.repeat_interleave(len(q) // len(x), dim=0) for x in (k, v)))
 
 
-def _as_if_contiguous(x: Tensor, rows: int) -> Tensor:
-    """What is read of `_apart(x, rows)` where no row is expected between its heads."""
-    return pad(x, (0, 0, 0, rows)).flatten()[: x.numel()].view(x.shape)
+def _as_if(expected: int, x: Tensor, rows: int) -> Tensor:
+    """What is read of `_apart(x, rows)` where so many rows are expected between its heads."""
+    memory, (heads, length, d) = pad(x, (0, 0, 0, rows)), x.shape
+    return memory.flatten()[: heads * (length + expected) * d].view(heads, -1, d)[:, :length]
 
 
 def _one_tile(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -232,16 +233,16 @@ def _one_tile(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 def _loop(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, *more: float) -> Tensor:
     """more: what the kernel is given besides, a window or a slope."""
     out, (queries, d) = torch.empty_like(q), q.shape
-    kernel[(triton.cdiv(queries, BLOCK),)](
-        q, k, v, out, queries, len(k), *more, d**-0.5, D=d, BLOCK_M=BLOCK, BLOCK_N=BLOCK
+    kernel[(triton.cdiv(queries, BLOCK_M),)](
+        q, k, v, out, queries, len(k), *more, d**-0.5, D=d, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N
     )
     return out
 
 
 def _lse(kernel: Kernel, q: Tensor, k: Tensor) -> Tensor:
     lse, (queries, d) = torch.empty(len(q), dtype=torch.float32, device=q.device), q.shape
-    kernel[(triton.cdiv(queries, BLOCK),)](
-        q, k, lse, queries, len(k), d**-0.5, D=d, BLOCK_M=BLOCK, BLOCK_N=BLOCK
+    kernel[(triton.cdiv(queries, BLOCK_M),)](
+        q, k, lse, queries, len(k), d**-0.5, D=d, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N
     )
     return lse
 
@@ -254,7 +255,7 @@ def _apart(x: Tensor, rows: int) -> Tensor:
 
 def _by_head(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     out, (heads, queries, d) = torch.empty(q.shape, dtype=q.dtype, device=q.device), q.shape
-    q, v = _apart(q, 2), _apart(v, 1)  # their heads lie further apart than those of k
+    q, k, v = _apart(q, 2), _apart(k, 1), _apart(v, 3)
     kernel[(heads,)](
         q, k, v, out, heads, len(k), queries, k.shape[1], d**-0.5,
         q.stride(0), k.stride(0), v.stride(0), D=d, BLOCK_M=64, BLOCK_N=64,
@@ -262,22 +263,29 @@ def _by_head(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return out
 
 
+def _side_by_side(x: Tensor) -> Tensor:
+    """The same, as [batch, length, heads, D] in memory."""
+    return x.transpose(1, 2).contiguous().transpose(1, 2)
+
+
 def _strided(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, causal: int, even: int) -> Tensor:
     """The output with its log-sum-exp, of tensors whose heads lie apart and in another order.
 
-    even: whether the kernel is given flags, all true for tiles that fill each axis; -1 gives none.
+    even: whether tiles are 64 x 64, which no other launch's are; -1 gives the kernel no flags.
     """
     (batch, heads, queries, d), keys, key_heads = q.shape, k.shape[2], k.shape[1]
-    q = q.transpose(1, 2).contiguous().transpose(1, 2)  # [batch, length, heads, D] in memory
-    v = _apart(v.flatten(0, 1), 1).unflatten(0, v.shape[:2])
+    q = _side_by_side(q)
+    k, v = (_apart(x.flatten(0, 1), more).unflatten(0, x.shape[:2]) for x, more in ((k, 1), (v, 3)))
     out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
     lse = torch.empty(batch, heads, queries + 3, dtype=torch.float32, device=q.device)
-    block, block_d = (64 if even == 0 else 32), max(16, triton.next_power_of_2(d))
-    flags = {"EVEN_M": even == 1, "EVEN_N": even == 1, "EVEN_HEADDIM": d == block_d}
-    kernel[(triton.cdiv(queries, block), heads, batch)](
+    block_m, block_n = (64 if even == 1 else 32), 64
+    block_d = max(16, triton.next_power_of_2(d))
+    fills = {"M": queries % block_m == 0, "N": keys % block_n == 0, "HEADDIM": d == block_d}
+    flags = {f"EVEN_{axis}": fill for axis, fill in fills.items()} if even >= 0 else {}
+    kernel[(triton.cdiv(queries, block_m), heads, batch)](
         q, k, v, out, lse, d**-0.5, heads, *(x.stride()[:3] for x in (q, k, v, out)),
-        (queries, keys), queries + 3, d, **(flags if even >= 0 else {}), IS_CAUSAL=bool(causal),
-        BLOCK_HEADDIM=block_d, BLOCK_M=block, BLOCK_N=block, HEADS_PER_KEY_HEAD=heads // key_heads,
+        (queries, keys), queries + 3, d, **flags, IS_CAUSAL=bool(causal), BLOCK_HEADDIM=block_d,
+        BLOCK_M=block_m, BLOCK_N=block_n, HEADS_PER_KEY_HEAD=heads // key_heads,
     )  # fmt: skip
     return _joined(out, lse[..., :queries])
 
@@ -285,15 +293,21 @@ def _strided(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, causal: int, even:
 def _as_one_matrix(
     kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, causal: int, programs: int
 ) -> Tensor:
-    """The output with its log-sum-exp. k and v lie head after head, q and the output with all heads
-    of a query side by side. programs: how many take the tiles; 0 for one each."""
+    """The output with its log-sum-exp. Heads lie side by side in q, under a causal mask also in
+    k and the output, and without one in v; the others lie head after head.
+
+    programs: how many take the tiles; 0 for one each.
+    """
     (batch, heads, queries, d), (_, key_heads, keys, _) = q.shape, k.shape
-    q = q.transpose(1, 2).contiguous().transpose(1, 2)
-    out = torch.empty_like(q)
+    out, q = torch.empty_like(q, memory_format=torch.contiguous_format), _side_by_side(q)
+    if causal:
+        out, k = _side_by_side(out), _side_by_side(k)
+    else:
+        v = _side_by_side(v)
     lse = torch.empty(batch, heads, queries, dtype=torch.float32, device=q.device)
     block = 128 if programs else 32
     tiles = batch * heads * queries // block
-    rows = (batch * queries, batch * key_heads * keys, batch * key_heads * keys, batch * queries)
+    rows = tuple(x.numel() // x.stride(2) for x in (q, k, v, out))
     triton.set_allocator(  # in a child of its own
         lambda size, _, stream: torch.empty(size, dtype=torch.int8, device=q.device)
     )
@@ -311,6 +325,11 @@ def _first_tiles(x: Tensor) -> Tensor:
     return x[:, :, :32].repeat(1, 1, x.shape[2] // 32, 1)
 
 
+def _whole_tiles(x: Tensor) -> Tensor:
+    """Without the rows behind the last whole tile of 64."""
+    return x[:, :, : x.shape[2] // 64 * 64]
+
+
 def _divided(stages: dict[str, str]) -> Judged | None:
     ttgir = stages["ttgir"]
     if "ttg.warp_specialize" not in ttgir:
@@ -323,9 +342,9 @@ def _divided(stages: dict[str, str]) -> Judged | None:
 
 
 def _no_mask_left(stages: dict[str, str]) -> Judged | None:
-    """What is left of the masks in a launch with all flags, whose tiles are 32 x 32."""
+    """What is left of the masks in a launch with all flags, whose tiles are 64 x 64."""
     ttir = stages["ttir"]
-    if "tensor<32x32xf32>" not in ttir:
+    if "tensor<64x64xf32>" not in ttir:
         return None
     if ttir.count("scf.for") > 1:
         text = "All tiles are full, and its second loop is still there: give borders EVEN_N."
@@ -339,19 +358,13 @@ def _no_mask_left(stages: dict[str, str]) -> Judged | None:
 def _least_bytes(q: Tensor, k: Tensor, v: Tensor, window: int = 2**30) -> int:
     """Bytes of queries and results, and of the tiles of keys and values that each program sees."""
     moved, last = 2 * q.nbytes, len(k) - len(q)
-    for first_row in range(0, len(q), BLOCK):
-        end = min(first_row + BLOCK, len(q)) + last
-        start = max(0, first_row + last - window + 1) // BLOCK * BLOCK
-        moved += max(0, min(triton.cdiv(end, BLOCK) * BLOCK, len(k)) - start) * (
+    for first_row in range(0, len(q), BLOCK_M):
+        end = min(first_row + BLOCK_M, len(q)) + last
+        start = max(0, first_row + last - window + 1) // BLOCK_N * BLOCK_N
+        moved += max(0, min(triton.cdiv(end, BLOCK_N) * BLOCK_N, len(k)) - start) * (
             k[0].nbytes + v[0].nbytes
         )
     return moved
-
-
-def _sums_in_float32(stages: dict[str, str]) -> Judged | None:
-    if re.search(r"tt\.dot .*-> tensor<\w+xf16>", stages["ttir"]):
-        return wrong("float16 sums", "It adds up a dot in float16: leave out out_dtype.")
-    return dots_in_16_bits(stages)
 
 
 def _biased(
@@ -395,8 +408,8 @@ def _each_text(q: Tensor, k: Tensor, v: Tensor, *lengths: int) -> Tensor:
 def _launch_texts(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, *lengths: int) -> Tensor:
     out, (_, heads, d) = torch.empty_like(q), q.shape
     starts = torch.tensor([0, *itertools.accumulate(lengths)], dtype=torch.int32, device=q.device)
-    grid = triton.cdiv(max(lengths), BLOCK), len(lengths), heads
-    kernel[grid](q, k, v, out, starts, heads, d**-0.5, D=d, BLOCK_M=BLOCK, BLOCK_N=BLOCK)
+    grid = triton.cdiv(max(lengths), BLOCK_M), len(lengths), heads
+    kernel[grid](q, k, v, out, starts, heads, d**-0.5, D=d, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N)
     return out
 
 
@@ -432,7 +445,7 @@ def _exp2_with_the_scale(stages: dict[str, str]) -> Judged | None:
 
     A tile of scores is [BLOCK_M, BLOCK_N]; no case has as many numbers in a head.
     """
-    tile = f"tensor<{BLOCK}x{BLOCK}xf32"
+    tile = f"tensor<{BLOCK_M}x{BLOCK_N}xf32"
     lines = [line for line in stages["ttir"].splitlines() if tile in line]
     if any(" math.exp " in line for line in lines):
         again = "which multiplies each of them again: take tl.exp2"
@@ -447,7 +460,7 @@ def _exp2_with_the_scale(stages: dict[str, str]) -> Judged | None:
             "It takes the maximum of scores that were scaled: take it of the scores as the dot "
             "gives them, and multiply it by scale2, once per row.",
         )
-    return dots_in_16_bits(stages)
+    return sums_in_float32(stages)
 
 
 TILE = ("D", "BLOCK_M", "BLOCK_N")
@@ -480,7 +493,7 @@ EXERCISES = (
         launch=_one_tile,
         absolute=ROUNDED,
         in_float32=True,
-        compiled=_sums_in_float32,
+        compiled=sums_in_float32,
     ),
     KernelExercise(
         "attention-loop",
@@ -505,6 +518,8 @@ EXERCISES = (
         ),
         launch=_loop,
         absolute=ROUNDED,
+        in_float32=True,
+        compiled=sums_in_float32,
     ),
     KernelExercise(
         "scale-in-the-exponent",
@@ -524,14 +539,15 @@ EXERCISES = (
             lambda q, k, v: _online(q, k, v, m_times=LN2 * q.shape[-1] ** 0.5),
         },
         cases=(
-            _case(37, 75, 64), _case(20, 90, 16, values="far apart"), _case(32, 64, 64),
-            _case(1, 130, 16),
+            _case(37, 75, 64), _case(20, 90, values="far apart"), _case(32, 64, 64),
+            _case(1, 130),
             # A GPU rounds scores * scale2 - m once, and m was rounded before: where m is about
             # 10^11, the two are thousands apart.
             _low((64, 64), (1, 64), large=False),
         ),
         launch=_loop,
         absolute=ROUNDED,
+        in_float32=True,
         compiled=_exp2_with_the_scale,
     ),
     KernelExercise(
@@ -589,11 +605,13 @@ EXERCISES = (
             lambda q, k, v: _masked(q, k, v, unseen=math.nan),
         },
         cases=(
-            _case(45, 77), _case(64, 64), _case(64, 65), _case(77, 45), _case(100, 33),
+            _case(45, 77), _case(64, 64), _case(100, 33), _case(64, 49), _case(77, 45),
             _case(1, 70), _low((33, 32), (1, 32)),
         ),
         launch=_loop,
         absolute=ROUNDED,
+        in_float32=True,
+        compiled=sums_in_float32,
         most_bytes=_least_bytes,
     ),
     KernelExercise(
@@ -613,9 +631,10 @@ EXERCISES = (
             "every head takes the queries of the first":
             lambda q, k, v: _grouped(q[:1].expand(q.shape), k, v),
             "the queries of head h are read from h * n_queries * D on, and not from h * stride_qh "
-            "on": lambda q, k, v: _grouped(_as_if_contiguous(q, 2), k, v),
-            "v is read with the stride of k":
-            lambda q, k, v: _grouped(q, k, _as_if_contiguous(v, 1)),
+            "on": lambda q, k, v: _grouped(_as_if(0, q, 2), k, v),
+            "k is read from h * n_keys * D on, and not from h * stride_kh on":
+            lambda q, k, v: _grouped(q, _as_if(0, k, 1), v),
+            "v is read with the stride of k": lambda q, k, v: _grouped(q, k, _as_if(1, v, 3)),
         },
         cases=(
             _heads(6, 2, 20, 45), _heads(8, 4, 64, 64), _heads(3, 3, 17, 30),
@@ -623,6 +642,8 @@ EXERCISES = (
         ),
         launch=_by_head,
         absolute=ROUNDED,
+        in_float32=True,
+        compiled=sums_in_float32,
     ),
     NumberExercise(
         "attention-registers",
@@ -665,6 +686,8 @@ EXERCISES = (
         ),
         launch=_loop,
         absolute=ROUNDED,
+        in_float32=True,
+        compiled=sums_in_float32,
         most_bytes=_least_bytes,
     ),
     KernelExercise(
@@ -692,6 +715,8 @@ EXERCISES = (
         ),
         launch=lambda kernel, q, k, v, eighths: _loop(kernel, q, k, v, eighths / 8),
         absolute=ROUNDED,
+        in_float32=True,
+        compiled=sums_in_float32,
     ),
     KernelExercise(
         "texts-of-any-length",
@@ -703,6 +728,8 @@ EXERCISES = (
         ),
         launch=_launch_texts,
         absolute=ROUNDED,
+        in_float32=True,
+        compiled=sums_in_float32,
     ),
     LauncherExercise(
         "split-the-keys",
@@ -730,6 +757,7 @@ EXERCISES = (
         ),
         block=None,
         absolute=ROUNDED,
+        in_float32=True,
         most_launches=2,
         least_programs=lambda q, k, v: triton.cdiv(k.shape[1], 64) * len(k),
     ),
@@ -747,9 +775,11 @@ EXERCISES = (
             lambda q, k, v, causal, even:
             _with_lse(q[:1, :1].expand(q.shape), k, v, causal, even),
             "v has the strides of k":
-            lambda q, k, v, causal, even: _with_lse(
-                q, k, _as_if_contiguous(v.flatten(0, 1), 1).view(v.shape), causal, even
-            ),
+            lambda q, k, v, causal, even:
+            _with_lse(q, k, _as_if(1, v.flatten(0, 1), 3).view(v.shape), causal, even),
+            "k has no strides of its own: its heads are taken for contiguous ones":
+            lambda q, k, v, causal, even:
+            _with_lse(q, _as_if(0, k.flatten(0, 1), 1).view(k.shape), v, causal, even),
         },
         cases=(
             _batches((2, 4, 2, 45, 77, 20), 1, -1), _batches((2, 3, 1, 70, 33, 32), 0, -1),
@@ -757,14 +787,22 @@ EXERCISES = (
         ),
         launch=_strided,
         absolute=ROUNDED,
+        compiled=strides_in_64_bits,
     ),
     KernelExercise(
         "even-flags",
         parameters=(*POINTERS, "EVEN_M", "EVEN_N", "EVEN_HEADDIM", "IS_CAUSAL", *STRIDED_TILE),
         reference=_with_lse,
+        slips={
+            "the keys behind the last whole tile are left out: borders is told that there are none":
+            lambda q, k, v, causal, even:
+            _with_lse(q, *((k, v) if causal else map(_whole_tiles, (k, v))), causal, even),
+        },
         cases=(
-            _batches((1, 2, 1, 45, 77, 20), 1), _batches((2, 2, 2, 64, 32, 32), 0, 1),
-            _batches((1, 2, 1, 96, 64, 32), 1, 0), _batches((1, 1, 1, 30, 20, 24), 0),
+            _batches((1, 2, 1, 45, 77, 20), 1), _batches((2, 2, 2, 64, 64, 32), 0, 1),
+            # Tiles that fill a single axis.
+            _batches((1, 2, 2, 64, 109, 20), 0), _batches((1, 1, 1, 45, 64, 20), 0),
+            _batches((1, 2, 2, 70, 77, 16), 0),
         ),
         launch=_strided,
         absolute=ROUNDED,
@@ -777,6 +815,12 @@ EXERCISES = (
         slips={
             "every head takes the queries of the first":
             lambda q, k, v, causal, _: _with_lse(q[:, :1].expand(q.shape), k, v, causal, 0),
+            "every head takes the first one's keys, where heads lie side by side":
+            lambda q, k, v, causal, _:
+            _with_lse(q, k[:, :1].expand(k.shape) if causal else k, v, causal, 0),
+            "every head takes the first one's values, where heads lie side by side":
+            lambda q, k, v, causal, _:
+            _with_lse(q, k, v if causal else v[:, :1].expand(v.shape), causal, 0),
             "every tile takes its head's first queries":
             lambda q, k, v, causal, _: _with_lse(_first_tiles(q), k, v, causal, 0),
             "every tile of keys is the first one":
