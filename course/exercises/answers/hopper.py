@@ -3,6 +3,14 @@
 from . import Mistake, Other
 
 FOUR = "gl.BlockedLayout([4], [32], [4], [0])"
+LANES_AT_FOURS = (
+    "gl.DistributedLinearLayout([[1], [2], [512]], [[4], [8], [16], [32], [64]], [[128], [256]], "
+    "[], [1024])"
+)
+LANES_AT_EIGHTS = (
+    "gl.DistributedLinearLayout([[1], [2], [4]], [[8], [16], [32], [64], [128]], [[256], [512]], "
+    "[], [1024])"
+)
 PHASE = "phase = (i // SLOTS) & 1\n        # to here"
 READ = "total += buffers.index(slot).load(layout).to(gl.float32)\n        fence_async_shared()\n"
 GIVEN_BACK = "        mbarrier.arrive(empty.index(slot), count=1)\n"
@@ -33,6 +41,10 @@ MISTAKES = {
             "wrong", "the next one's bytes begin 32 bytes further on", "lanes apart",
             means="They think that more neighbors per thread are better still; a load moves 16 "
             "bytes, and the lanes of one load must lie side by side."),
+        Mistake("eight elements per thread, bit by bit", {FOUR: LANES_AT_EIGHTS},
+            "wrong", "the next one's bytes begin 32 bytes further on", "lanes apart",
+            means="They let a thread take all its elements side by side; its second load then "
+            "begins where the next lane's first one should."),
         Mistake("warps of another number", {FOUR: "gl.BlockedLayout([4], [32], [8], [0])"},
             "does not compile", "its warps must multiply to those that run it",
             "result has an invalid layout threadsperwarp warpspercta order",
@@ -229,6 +241,13 @@ OTHERS = {
             "    layout: gl.constexpr = gl.BlockedLayout(held, [32], [4], [0])"}),
         Other("named parts", {FOUR: "gl.BlockedLayout(size_per_thread=[4], threads_per_warp=[32], "
             "warps_per_cta=[4], order=[0])"}),
+        Other("a row of a tile",
+            {FOUR: "gl.SliceLayout(0, gl.BlockedLayout([1, 4], [1, 32], [1, 4], [1, 0]))"}),
+        Other("a column of a tile",
+            {FOUR: "gl.SliceLayout(1, gl.BlockedLayout([4, 1], [32, 1], [4, 1], [0, 1]))"}),
+        Other("a row of a tile that a thread holds four times",
+            {FOUR: "gl.SliceLayout(0, gl.BlockedLayout([4, 4], [1, 32], [1, 4], [1, 0]))"}),
+        Other("bit by bit", {FOUR: LANES_AT_FOURS}),
     ],
     "phase-of-a-round": [
         Other("a remainder", {PHASE: "phase = i // SLOTS % 2\n        # to here"}),
