@@ -164,6 +164,17 @@ MISTAKES = {
         Mistake("zeros for what is not there", {"other=-float(\"inf\")": "other=0.0"}, "wrong",
             "comes out if lanes past the end count as zeros", "slip 5",
             means="They take the neutral number of a sum; here it is added after exp, as 1."),
+        *(
+            Mistake(f"{number} for -inf past the end", {'other=-float("inf")': f"other={number}"},
+                "wrong", "near the minimum", "wrong in case 6",
+                means="They take a number for minus infinity; where all logits lie below it, the "
+                "lanes past the end win.")
+            for number in ("-1e4", "-1e6")
+        ),
+        Mistake("a floor under the maximum", {"m, total = -float(\"inf\")": "m, total = -1e6"},
+            "wrong", "near the minimum", "wrong in case 6",
+            means="They begin at a number; with logits below it all powers are 0, and so is their "
+            "sum."),
         Mistake("no other", {', other=-float("inf"))': ")"}, "wrong", "At [0]",
             "wrong in case 1",
             means="They expect masked lanes to stay out; without `other` they hold anything."),

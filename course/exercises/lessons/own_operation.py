@@ -229,6 +229,7 @@ EXERCISES = (
         cases=(
             _loss_case(5, 100), _loss_case(3, 781), _loss_case(4, 96, values="far apart"),
             _loss_case(3, 99, "left part of a wider one"), _loss_case(2, 128),
+            _loss_case(2, 99, values="near the minimum"),
         ),
         launch=_loss,
         absolute=1e-5,
