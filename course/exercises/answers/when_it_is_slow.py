@@ -241,6 +241,11 @@ MISTAKES = {
             "tl.sum(x, axis=0) / BLOCK_SIZE\n    # to"},
             "wrong", "At [", "wrong in case 1",
             means="They divide by the lanes of the block, of which some have no element."),
+        Mistake("squared before the mean is subtracted", {
+            "tl.sum(apart * apart, axis=0) / n_cols": "tl.sum(x * x, axis=0) / n_cols - mean * mean"},
+            "wrong", "around 1,000", "wrong in case 4",
+            means="They know the formula from paper; where the mean is large, both terms are, and "
+            "their digits cancel."),
     ],
     "documents-in-pieces": [
         Mistake("narrow loads", {'cause = "i"': 'cause = "b"'}, "wrong", "gains nothing by itself",
