@@ -352,6 +352,10 @@ MISTAKES = {
             "acc = tile_product": "acc += tile_product",
         }, "wrong", "At [", "wrong in case 1",
             means="They keep one accumulator for all tiles; each tile starts from zero."),
+        Mistake("always float16", {"acc.to(c_desc.dtype)": "acc.to(tl.float16)"},
+            "wrong", "Every number that comes out is a float16", "float16",
+            means="They take the operands' type for that of the result, which may be kept in "
+            "float32."),
     ],
 }  # fmt: skip
 
@@ -441,6 +445,7 @@ OTHERS = {
             "    first = tl.program_id(axis=0) * share\n"
             "    for tile in range(first, min(first + share, n_tiles)):\n",
         }),
+        Other("converted by the descriptor", {"acc.to(c_desc.dtype)": "acc"}),
         Other("without the helper", {
             "        acc = tile_product(a_desc, b_desc, row, col, K, BLOCK_M, BLOCK_N, BLOCK_K)\n":
             "        acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)\n"
