@@ -128,6 +128,9 @@ MISTAKES = {
         Mistake("x as the caller gave it", {"inputs[0].contiguous()": "inputs[0]"}, "wrong",
             "hand it x.contiguous()", "x not contiguous",
             means="They copy what autograd hands over, and forget what they saved themselves."),
+        Mistake("the weight as the caller gave it", {"inputs[1].contiguous()": "inputs[1]"},
+            "wrong", "hand it weight.contiguous()", "weight not contiguous",
+            means="They think of x alone; a weight may be a slice of a longer vector."),
         Mistake("nothing left for a second time", {
             "ctx.save_for_backward(inputs[0].contiguous(), inputs[1].contiguous(), output[1])":
             "ctx.kept = [inputs[0].contiguous(), inputs[1].contiguous(), output[1]]",
