@@ -92,6 +92,13 @@ MISTAKES = {
         Mistake("the last part missing", {"range(n_parts)": "range(n_parts - 1)"}, "wrong",
             "At [0]", "wrong in case 1",
             means="They stop one early, as with an index that ends at n - 1."),
+        Mistake("one block of columns", {
+            "columns = min(64, triton.cdiv(n_rows, 16)), triton.cdiv(n_cols, 64)":
+            "columns = min(64, triton.cdiv(n_rows, 16)), 1",
+            "BLOCK_N=64": "BLOCK_N=256",
+        }, "wrong", "At [256]", "wrong in case 7",
+            means="They make the block wide enough for what they tried; a matrix may be wider "
+            "than any block."),
         Mistake("PyTorch adds up", {
             "    add_partials_kernel[(columns,)](partials, out, n_parts, n_cols, BLOCK_N=64)":
             "    out = partials.sum(dim=0)",

@@ -255,6 +255,12 @@ MISTAKES = {
         }, "wrong", "bytes where", "bytes",
             means="They think that small tiles only cost time; each tile's sums pass through "
             "memory, and there are eight times as many."),
+        Mistake("one block of columns", {
+            "triton.cdiv(x.shape[1], 64))": "1)",
+            "BLOCK_N=64": "BLOCK_N=256",
+        }, "wrong", "At [256]", "wrong in case 8",
+            means="They make the block wide enough for what they tried; a matrix may be wider "
+            "than any block."),
         Mistake("rows by the height", {"rows[:, None] * n_cols": "rows[:, None] * n_rows"},
             "reads outside", "read outside x_ptr",
             "reads outside x_ptr 10000 in case 1",

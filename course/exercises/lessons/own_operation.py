@@ -206,7 +206,7 @@ EXERCISES = (
         reference=lambda d_out, x, rstd: (d_out * x * rstd[:, None]).sum(dim=0),
         cases=tuple(
             Case((Input((m, n)), Input((m, n)), Input((m,), values="each at least 1")), seed=m)
-            for m, n in ((100, 50), (64, 64), (1, 3), (33, 130), (1500, 20), (40, 1))
+            for m, n in ((100, 50), (64, 64), (1, 3), (33, 130), (1500, 20), (40, 1), (20, 1100))
         ),
         absolute=1e-3,  # sums of many rows cancel
         compiled=no_atomics,
