@@ -200,6 +200,10 @@ MISTAKES = {
             "wrong", "At [0]", "wrong in case 1",
             means="They forget that adding needs something to add to: torch.empty holds "
             "whatever was there."),
+        Mistake("a grid for these vectors", {"triton.cdiv(len(x), 4096)": "132"},
+            "wrong", "1,048,576 float32", "wrong in case 3",
+            means="They start a program for each multiprocessor, and give each one block; the "
+            "rest of a longer vector is left out."),
         Mistake("PyTorch sums", {"    return out": "    return (x * y).sum().reshape(1)"},
             "wrong", "computes with PyTorch", "PyTorch computes mul, sum",
             means="They let PyTorch do the work that the kernel is for."),
@@ -365,6 +369,21 @@ OTHERS = {
     "long-sum": [
         Other("larger blocks", {"4096": "8192"}),
         Other("blocks of 1,024", {"4096": "1024"}),
+        Other("a fixed grid, and a loop", {
+            "    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)\n"
+            "    mask = offsets < n_elements\n"
+            "    x = tl.load(x_ptr + offsets, mask=mask, other=0.0)\n"
+            "    y = tl.load(y_ptr + offsets, mask=mask, other=0.0)\n":
+            "    total = tl.zeros([BLOCK_SIZE], tl.float32)\n"
+            "    first, step = tl.program_id(axis=0), tl.num_programs(axis=0)\n"
+            "    for block in range(first, tl.cdiv(n_elements, BLOCK_SIZE), step):\n"
+            "        offsets = block * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)\n"
+            "        mask = offsets < n_elements\n"
+            "        x = tl.load(x_ptr + offsets, mask=mask, other=0.0)\n"
+            "        total += x * tl.load(y_ptr + offsets, mask=mask, other=0.0)\n",
+            "tl.sum(x * y, axis=0)": "tl.sum(total, axis=0)",
+            "triton.cdiv(len(x), 4096)": "132",
+        }),
     ],
     "crowded-counters": [
         Other("with fences", {', sem="relaxed")': ")"}),
