@@ -131,7 +131,8 @@ class AccessLog:
             near = [each for each in self._regions if each.start <= begins < each.end]
             launch, before = self._launch, self._accesses
             first = before and stray(launch, before, self._lines, self._regions)
-            if first := first or stray(launch, [access], [running_line()], near):
+            both = [*before, access], [*self._lines, running_line()]
+            if first := first or stray(launch, *both, near):
                 raise FoundError(replace(first, launch=self.activity.launches - 1)) from None
             raise
         addresses, times = access.addresses, 2 if access.kind == "update" else 1

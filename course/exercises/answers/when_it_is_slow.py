@@ -181,6 +181,10 @@ MISTAKES = {
             "in range(0, K, BLOCK)": "in tl.range(0, K, BLOCK, num_stages=1)",
         }, "wrong", "the cause is still there", "still pipelining",
             means="They write a for loop and ask for a pipeline of one stage, which is none."),
+        Mistake("along N", {"range(0, K, BLOCK)": "range(0, N, BLOCK)"},
+            "reads outside", "begins at [0, 64], past the end: does a loop go on too far?",
+            "reads outside a_ptr 4096 in case 1",
+            means="They take the size of the result for the depth of the product."),
         Mistake("the first tiles again and again", {"start + ks,": "0 * start + ks,"},
             "wrong", "At [0, 0]", "wrong in case 2",
             means="They rewrite the loop and forget that the addresses must move with it."),
@@ -246,7 +250,8 @@ MISTAKES = {
             "wrong", "At [", "wrong in case 1",
             means="They divide by the lanes of the block, of which some have no element."),
         Mistake("squared before the mean is subtracted", {
-            "tl.sum(apart * apart, axis=0) / n_cols": "tl.sum(x * x, axis=0) / n_cols - mean * mean"},
+            "tl.sum(apart * apart, axis=0) / n_cols":
+            "tl.sum(x * x, axis=0) / n_cols - mean * mean"},
             "wrong", "around 1,000", "wrong in case 4",
             means="They know the formula from paper; where the mean is large, both terms are, and "
             "their digits cancel."),
