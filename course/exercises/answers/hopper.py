@@ -77,6 +77,10 @@ MISTAKES = {
             "deadlock", "A missing arrive, a wait for the wrong phase", "arrivals",
             means="They do not give the buffer back: the producer waits forever in the second "
             "round."),
+        Mistake("two arrivals", {GIVEN_BACK: 2 * GIVEN_BACK},
+            "deadlock", "or one arrival too many", "arrivals",
+            means="They give the buffer back twice: each arrival ends a phase, and the second one "
+            "the phase in which the producer waits."),
         Mistake("no wait", {CONSUMED: CONSUMED.split("\n", 1)[1]},
             "hazard", "An early read", "early read",
             means="They think that the copy is done when it has been asked for."),
@@ -196,6 +200,10 @@ MISTAKES = {
             {SCORES: SCORES.replace("        give_back(empty, 2 * i)\n", "")},
             "deadlock", "A missing arrive, a wait for the wrong phase", "arrivals",
             means="They give back what ended last, and forget what ended first."),
+        Mistake("V given back twice",
+            {OUTPUT: OUTPUT + "        give_back(empty, 2 * i - 1)\n"},
+            "deadlock", "or one arrival too many", "arrivals",
+            means="They think that a buffer cannot be given back too often; each arrival counts."),
         Mistake("the values of this iteration", {OUTPUT: OUTPUT.replace("2 * i - 1", "2 * i + 1")},
             "deadlock", "load_head waits for", "arrivals",
             means="They take the output for that of this tile; it is that of the one before."),
