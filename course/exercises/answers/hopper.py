@@ -15,6 +15,8 @@ PHASE = "phase = (i // SLOTS) & 1\n        # to here"
 READ = "total += buffers.index(slot).load(layout).to(gl.float32)\n        fence_async_shared()\n"
 GIVEN_BACK = "        mbarrier.arrive(empty.index(slot), count=1)\n"
 WAITED = "        acc = warpgroup_mma_wait(0, deps=[acc])\n"
+STARTED = "        acc = warpgroup_mma(a.index(i % 3), b.index(i % 3), acc, is_async=True)\n"
+NEWEST_LEFT = "        acc = warpgroup_mma_wait(1, deps=[acc])\n"
 CONSUMED = (
     "        mbarrier.wait(full.index(slot), phase)\n"
     "        total += buffers.index(slot).load(layout).to(gl.float32)\n"
@@ -114,7 +116,7 @@ MISTAKES = {
             "hazard", "An early refill", "early refill",
             means="They leave this round's product under way, and fill its buffers again."),
         Mistake("the value thrown away", {WAITED: WAITED.replace("acc = ", "")},
-            "does not compile", "take what warpgroup_mma_wait(0, deps=[acc]) returns",
+            "does not compile", "take what warpgroup_mma_wait(…, deps=[acc]) returns",
             "loop carried variable acc changed type was but",
             means="They wait and keep the old name; the value is what the wait returns."),
         Mistake("a product that is waited for at once",
@@ -143,6 +145,12 @@ MISTAKES = {
             "loop carried variable acc changed type was but",
             means="They think that the order of the products is enough; the copies know nothing "
             "of it."),
+        Mistake("the wait before the product", {
+            STARTED + NEWEST_LEFT: NEWEST_LEFT + STARTED,
+        }, "does not compile", "warpgroup_mma_wait(…, deps=[acc]) returns, after the product",
+            "loop carried variable acc changed type was but",
+            means="They wait for the product of the iteration before first, which sounds right; "
+            "what the loop carries on must be a value."),
         Mistake("no wait behind the loop", {"    # to here\n    rows": "    # to here\n    rows",
             "    acc = warpgroup_mma_wait(0, deps=[acc])\n": ""},
             "hazard", "A missing wait for a product", "no product wait",
