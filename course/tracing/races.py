@@ -185,7 +185,7 @@ class AccessLog:
             return
         blocks = max(1, math.ceil(self._elements / self._block))
         in_launches = f" in {launches:,} launches" if launches > 1 else ""
-        grid = " x ".join(f"{size:,}" for size in launch.grid if size > 1)
+        grid = " x ".join(f"{size:,}" for size in launch.grid if size > 1) or "1"
         enough = f"{blocks:,} block{'s' if blocks > 1 else ''} of {self._block:,} elements"
         text = (
             f"It starts {programs:,} programs{in_launches} where {enough} would do: "
