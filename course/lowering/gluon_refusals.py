@@ -7,7 +7,8 @@ REFUSALS = (
     (
         r"Loop carried variable (\w+) changed type, .*warpgroup_mma_accumulator.*",
         r"\1 is a product under way, which is no value yet: take what "
-        r"warpgroup_mma_wait(0, deps=[\1]) returns, before the iteration ends.",
+        r"warpgroup_mma_wait(…, deps=[\1]) returns, after the product and before the iteration "
+        "ends.",
     ),
     (
         r"'warpgroup_mma_accumulator' object is not iterable\.",

@@ -72,6 +72,31 @@ class Argument:
         index = self.index(number)
         return self.name + indexed(index)
 
+    def past(self, before: np.ndarray, now: np.ndarray) -> str:
+        """Where a block of addresses begins, as "[0, 128]", if that is past the end of an axis;
+        before: where it was an iteration ago. Empty if it is not past, or began elsewhere."""
+        number = int(self.numbers(before.ravel()[:1])[0])
+        left = (int(now.flat[0]) - int(before.flat[0])) // self.itemsize
+        if number < 0 or left < 0:
+            return ""
+        index = list(self.index(number))
+        for axis, lanes in enumerate(before.shape):
+            apart = np.diff(before.astype(np.int64), axis=axis) // self.itemsize
+            # Beside where it was: the same address may also be the beginning of the next row.
+            if (
+                left
+                and lanes > 1
+                and left == lanes * apart.flat[0]
+                and apart.flat[0] in self.strides
+            ):
+                index[self.strides.index(int(apart.flat[0]))] += lanes
+                left = 0
+        for axis in self._from_the_largest_stride:
+            steps, left = divmod(left, self.strides[axis])
+            index[axis] += steps
+        is_past = any(i >= size for i, size in zip(index, self.shape, strict=True))
+        return indexed(index) if is_past else ""
+
     def beside(self, address: int) -> str:
         """Where an address lies that is no element's, after "Program 0 read": "outside out_ptr, …"
         or "between x_ptr[0] and x_ptr[1], …"."""

@@ -96,16 +96,17 @@ def may_go_elsewhere(access: Access) -> bool:
 
 def outside(
     access: Access, place: str, line: OwnLine | None, launch: Launch, what: str = "",
-    argument: Argument | None = None,
+    argument: Argument | None = None, before: Access | None = None,
 ) -> Problem:  # fmt: skip
     """The problem "program p read or wrote `place`, outside its tensor", at this line.
 
     argument: the tensor that is meant, if that is known.
+    before: what the program did in this tensor by the same line before, if anything.
     """
     kind: Literal["reads outside", "writes outside"]
     kind = "reads outside" if access.kind == "load" else "writes outside"
     text = f"Program {program_text(access.program)} {VERBS[access.kind]} {place}."
-    text += why_outside(access, argument, launch)
+    text += why_outside(access, argument, launch, before)
     return Problem(kind, text, access.program, line=line, what=what)
 
 
@@ -204,4 +205,11 @@ def stray(
     argument, address = region.argument, int(addresses[lane])
     what = f"{argument.name} {(address - argument.address) // argument.itemsize}"
     access, line = accesses[number], lines[number]
-    return outside(access, argument.beside(address), line, launch, what, argument)
+    before = [
+        each
+        for each, its_line in zip(accesses[:number], lines, strict=False)
+        if each.program == access.program and its_line == line and each.addresses.size
+        and argument.address <= each.addresses[0] < argument.end
+    ]  # fmt: skip
+    last = before[-1] if before else None
+    return outside(access, argument.beside(address), line, launch, what, argument, last)

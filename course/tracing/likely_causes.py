@@ -26,8 +26,14 @@ class Followed:
     lines: Sequence[OwnLine | None]
 
 
-def why_outside(access: Access, argument: Argument | None, launch: Launch) -> str:
-    """Why an access is outside. argument: the tensor that is meant, if that is known."""
+def why_outside(
+    access: Access, argument: Argument | None, launch: Launch, before: Access | None = None
+) -> str:
+    """Why an access is outside.
+
+    argument: the tensor that is meant, if that is known.
+    before: what the program did in this tensor by the same line before, if anything.
+    """
     size = access.itemsize
     if argument is not None and size > 1 and access.pointers.size > 1:
         offsets = access.addresses.astype(np.int64) - argument.address
@@ -39,9 +45,19 @@ def why_outside(access: Access, argument: Argument | None, launch: Launch) -> st
             )
     verb = "load" if access.kind == "load" else "store"
     if access.pointers.size > 1 and not access.masked:
+        if too_far := _too_far(access, argument, before):
+            return too_far
         text = f" This tl.{verb} has no mask: give it mask=offsets < n."
         return text + _begins_far_on(access, argument)
     return _all_rows(access, argument) + _sizes_given(launch, argument)
+
+
+def _too_far(access: Access, argument: Argument | None, before: Access | None) -> str:
+    """A block is past the end, and that of an iteration before was not: no mask is missing."""
+    if argument is None or before is None:
+        return ""
+    begins = argument.past(before.pointers, access.pointers)
+    return begins and f" Its block begins at {begins}, past the end: does a loop go on too far?"
 
 
 def _begins_far_on(access: Access, argument: Argument | None) -> str:

@@ -131,7 +131,8 @@ class AccessLog:
             near = [each for each in self._regions if each.start <= begins < each.end]
             launch, before = self._launch, self._accesses
             first = before and stray(launch, before, self._lines, self._regions)
-            if first := first or stray(launch, [access], [running_line()], near):
+            both = [*before, access], [*self._lines, running_line()]
+            if first := first or stray(launch, *both, near):
                 raise FoundError(replace(first, launch=self.activity.launches - 1)) from None
             raise
         addresses, times = access.addresses, 2 if access.kind == "update" else 1
@@ -184,7 +185,7 @@ class AccessLog:
             return
         blocks = max(1, math.ceil(self._elements / self._block))
         in_launches = f" in {launches:,} launches" if launches > 1 else ""
-        grid = " x ".join(f"{size:,}" for size in launch.grid if size > 1)
+        grid = " x ".join(f"{size:,}" for size in launch.grid if size > 1) or "1"
         enough = f"{blocks:,} block{'s' if blocks > 1 else ''} of {self._block:,} elements"
         text = (
             f"It starts {programs:,} programs{in_launches} where {enough} would do: "

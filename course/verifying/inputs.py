@@ -87,6 +87,8 @@ VALUES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "some empty": _some_empty,
     # exp of most differences is 0.
     "far apart": lambda drawn: drawn * 1e4,
+    # The mean of the squares and the square of the mean have nearly all digits in common.
+    "around 1,000": lambda drawn: drawn + 1000,
     "NaN and inf": _nan_and_inf,
 }
 

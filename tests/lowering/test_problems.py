@@ -32,7 +32,7 @@ def gluon_kernel(x_ptr):
     [
         ("'warpgroup_mma_accumulator' object has no attribute 'dtype'.", "is still running"),
         ("Loop carried variable s changed type, was <class 'x.warpgroup_mma_accumulator'>.",
-         "warpgroup_mma_wait(0, deps=[s])"),
+         "warpgroup_mma_wait(…, deps=[s]) returns, after the product"),
         ("Loop carried variable s changed type, was int32.", "changed type, was int32."),
         ("'warpgroup_mma_accumulator' object is not iterable.", "write deps=[acc]"),
     ],

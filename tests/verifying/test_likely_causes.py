@@ -72,6 +72,30 @@ def test_what_was_outside_first_is_told_and_not_what_was_far():
 
 
 @triton.jit
+def sums_kernel(x_ptr, out_ptr, n_cols, end, BLOCK_SIZE: tl.constexpr):
+    row, total = tl.program_id(0), 0.0
+    for start in range(0, end, BLOCK_SIZE):
+        cols = start + tl.arange(0, BLOCK_SIZE)
+        total += tl.sum(tl.load(x_ptr + row * n_cols + cols))
+    tl.store(out_ptr + row, total)
+
+
+def sums_up_to(end):
+    def sums(x):
+        out = torch.empty(len(x))
+        sums_kernel[(len(x),)](x, out, x.shape[1], end, BLOCK_SIZE=16)
+        return out
+
+    return sums
+
+
+def test_only_a_loop_that_goes_on_too_far_is_told_so_where_a_mask_would_help_as_well():
+    words = "Its block begins at [39, 64], past the end: does a loop go on too far?"
+    assert words in told(sums_up_to(65), lambda x: x.sum(1), Case((Input((40, 64)),)), None)
+    assert "has no mask" in told(sums_up_to(50), lambda x: x.sum(1), MATRIX, None)
+
+
+@triton.jit
 def looping_kernel(x_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
     for start in range(0, n, BLOCK_SIZE):
         offsets = tl.program_id(0) * n + start + tl.arange(0, BLOCK_SIZE)

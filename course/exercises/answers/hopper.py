@@ -3,10 +3,20 @@
 from . import Mistake, Other
 
 FOUR = "gl.BlockedLayout([4], [32], [4], [0])"
+LANES_AT_FOURS = (
+    "gl.DistributedLinearLayout([[1], [2], [512]], [[4], [8], [16], [32], [64]], [[128], [256]], "
+    "[], [1024])"
+)
+LANES_AT_EIGHTS = (
+    "gl.DistributedLinearLayout([[1], [2], [4]], [[8], [16], [32], [64], [128]], [[256], [512]], "
+    "[], [1024])"
+)
 PHASE = "phase = (i // SLOTS) & 1\n        # to here"
 READ = "total += buffers.index(slot).load(layout).to(gl.float32)\n        fence_async_shared()\n"
 GIVEN_BACK = "        mbarrier.arrive(empty.index(slot), count=1)\n"
 WAITED = "        acc = warpgroup_mma_wait(0, deps=[acc])\n"
+STARTED = "        acc = warpgroup_mma(a.index(i % 3), b.index(i % 3), acc, is_async=True)\n"
+NEWEST_LEFT = "        acc = warpgroup_mma_wait(1, deps=[acc])\n"
 CONSUMED = (
     "        mbarrier.wait(full.index(slot), phase)\n"
     "        total += buffers.index(slot).load(layout).to(gl.float32)\n"
@@ -33,6 +43,10 @@ MISTAKES = {
             "wrong", "the next one's bytes begin 32 bytes further on", "lanes apart",
             means="They think that more neighbors per thread are better still; a load moves 16 "
             "bytes, and the lanes of one load must lie side by side."),
+        Mistake("eight elements per thread, bit by bit", {FOUR: LANES_AT_EIGHTS},
+            "wrong", "the next one's bytes begin 32 bytes further on", "lanes apart",
+            means="They let a thread take all its elements side by side; its second load then "
+            "begins where the next lane's first one should."),
         Mistake("warps of another number", {FOUR: "gl.BlockedLayout([4], [32], [8], [0])"},
             "does not compile", "its warps must multiply to those that run it",
             "result has an invalid layout threadsperwarp warpspercta order",
@@ -65,6 +79,10 @@ MISTAKES = {
             "deadlock", "A missing arrive, a wait for the wrong phase", "arrivals",
             means="They do not give the buffer back: the producer waits forever in the second "
             "round."),
+        Mistake("two arrivals", {GIVEN_BACK: 2 * GIVEN_BACK},
+            "deadlock", "or one arrival too many", "arrivals",
+            means="They give the buffer back twice: each arrival ends a phase, and the second one "
+            "the phase in which the producer waits."),
         Mistake("no wait", {CONSUMED: CONSUMED.split("\n", 1)[1]},
             "hazard", "An early read", "early read",
             means="They think that the copy is done when it has been asked for."),
@@ -98,7 +116,7 @@ MISTAKES = {
             "hazard", "An early refill", "early refill",
             means="They leave this round's product under way, and fill its buffers again."),
         Mistake("the value thrown away", {WAITED: WAITED.replace("acc = ", "")},
-            "does not compile", "take what warpgroup_mma_wait(0, deps=[acc]) returns",
+            "does not compile", "take what warpgroup_mma_wait(…, deps=[acc]) returns",
             "loop carried variable acc changed type was but",
             means="They wait and keep the old name; the value is what the wait returns."),
         Mistake("a product that is waited for at once",
@@ -127,6 +145,12 @@ MISTAKES = {
             "loop carried variable acc changed type was but",
             means="They think that the order of the products is enough; the copies know nothing "
             "of it."),
+        Mistake("the wait before the product", {
+            STARTED + NEWEST_LEFT: NEWEST_LEFT + STARTED,
+        }, "does not compile", "warpgroup_mma_wait(…, deps=[acc]) returns, after the product",
+            "loop carried variable acc changed type was but",
+            means="They wait for the product of the iteration before first, which sounds right; "
+            "what the loop carries on must be a value."),
         Mistake("no wait behind the loop", {"    # to here\n    rows": "    # to here\n    rows",
             "    acc = warpgroup_mma_wait(0, deps=[acc])\n": ""},
             "hazard", "A missing wait for a product", "no product wait",
@@ -184,6 +208,10 @@ MISTAKES = {
             {SCORES: SCORES.replace("        give_back(empty, 2 * i)\n", "")},
             "deadlock", "A missing arrive, a wait for the wrong phase", "arrivals",
             means="They give back what ended last, and forget what ended first."),
+        Mistake("V given back twice",
+            {OUTPUT: OUTPUT + "        give_back(empty, 2 * i - 1)\n"},
+            "deadlock", "or one arrival too many", "arrivals",
+            means="They think that a buffer cannot be given back too often; each arrival counts."),
         Mistake("the values of this iteration", {OUTPUT: OUTPUT.replace("2 * i - 1", "2 * i + 1")},
             "deadlock", "load_head waits for", "arrivals",
             means="They take the output for that of this tile; it is that of the one before."),
@@ -229,6 +257,13 @@ OTHERS = {
             "    layout: gl.constexpr = gl.BlockedLayout(held, [32], [4], [0])"}),
         Other("named parts", {FOUR: "gl.BlockedLayout(size_per_thread=[4], threads_per_warp=[32], "
             "warps_per_cta=[4], order=[0])"}),
+        Other("a row of a tile",
+            {FOUR: "gl.SliceLayout(0, gl.BlockedLayout([1, 4], [1, 32], [1, 4], [1, 0]))"}),
+        Other("a column of a tile",
+            {FOUR: "gl.SliceLayout(1, gl.BlockedLayout([4, 1], [32, 1], [4, 1], [0, 1]))"}),
+        Other("a row of a tile that a thread holds four times",
+            {FOUR: "gl.SliceLayout(0, gl.BlockedLayout([4, 4], [1, 32], [1, 4], [1, 0]))"}),
+        Other("bit by bit", {FOUR: LANES_AT_FOURS}),
     ],
     "phase-of-a-round": [
         Other("a remainder", {PHASE: "phase = i // SLOTS % 2\n        # to here"}),

@@ -92,6 +92,13 @@ MISTAKES = {
         Mistake("the last part missing", {"range(n_parts)": "range(n_parts - 1)"}, "wrong",
             "At [0]", "wrong in case 1",
             means="They stop one early, as with an index that ends at n - 1."),
+        Mistake("one block of columns", {
+            "columns = min(64, triton.cdiv(n_rows, 16)), triton.cdiv(n_cols, 64)":
+            "columns = min(64, triton.cdiv(n_rows, 16)), 1",
+            "BLOCK_N=64": "BLOCK_N=256",
+        }, "wrong", "At [256]", "wrong in case 7",
+            means="They make the block wide enough for what they tried; a matrix may be wider "
+            "than any block."),
         Mistake("PyTorch adds up", {
             "    add_partials_kernel[(columns,)](partials, out, n_parts, n_cols, BLOCK_N=64)":
             "    out = partials.sum(dim=0)",
@@ -128,6 +135,9 @@ MISTAKES = {
         Mistake("x as the caller gave it", {"inputs[0].contiguous()": "inputs[0]"}, "wrong",
             "hand it x.contiguous()", "x not contiguous",
             means="They copy what autograd hands over, and forget what they saved themselves."),
+        Mistake("the weight as the caller gave it", {"inputs[1].contiguous()": "inputs[1]"},
+            "wrong", "hand it weight.contiguous()", "weight not contiguous",
+            means="They think of x alone; a weight may be a slice of a longer vector."),
         Mistake("nothing left for a second time", {
             "ctx.save_for_backward(inputs[0].contiguous(), inputs[1].contiguous(), output[1])":
             "ctx.kept = [inputs[0].contiguous(), inputs[1].contiguous(), output[1]]",
@@ -164,6 +174,17 @@ MISTAKES = {
         Mistake("zeros for what is not there", {"other=-float(\"inf\")": "other=0.0"}, "wrong",
             "comes out if lanes past the end count as zeros", "slip 5",
             means="They take the neutral number of a sum; here it is added after exp, as 1."),
+        *(
+            Mistake(f"{number} for -inf past the end", {'other=-float("inf")': f"other={number}"},
+                "wrong", "near the minimum", "wrong in case 6",
+                means="They take a number for minus infinity; where all logits lie below it, the "
+                "lanes past the end win.")
+            for number in ("-1e4", "-1e6")
+        ),
+        Mistake("a floor under the maximum", {"m, total = -float(\"inf\")": "m, total = -1e6"},
+            "wrong", "near the minimum", "wrong in case 6",
+            means="They begin at a number; with logits below it all powers are 0, and so is their "
+            "sum."),
         Mistake("no other", {', other=-float("inf"))': ")"}, "wrong", "At [0]",
             "wrong in case 1",
             means="They expect masked lanes to stay out; without `other` they hold anything."),

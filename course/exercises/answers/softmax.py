@@ -255,6 +255,22 @@ MISTAKES = {
         }, "wrong", "bytes where", "bytes",
             means="They think that small tiles only cost time; each tile's sums pass through "
             "memory, and there are eight times as many."),
+        Mistake("a launch for each row", {
+            "    grid = (triton.cdiv(x.shape[0], 32), triton.cdiv(x.shape[1], 64))\n"
+            "    column_sum_kernel[grid](x, out, *x.shape, BLOCK_M=32, BLOCK_N=64)\n":
+            "    for row in x:\n"
+            "        grid = (1, triton.cdiv(x.shape[1], 64))\n"
+            "        column_sum_kernel[grid](row, out, 1, x.shape[1], BLOCK_M=1, BLOCK_N=64)\n",
+        }, "wrong", "in 257 launches where 1 block of 1,024 elements would do: look at the grid, "
+            "which is 1,", "wrong 257 programs in case 5",
+            means="They take a loop over rows for Python's to run; each row is a launch then, and "
+            "waits for the one before."),
+        Mistake("one block of columns", {
+            "triton.cdiv(x.shape[1], 64))": "1)",
+            "BLOCK_N=64": "BLOCK_N=256",
+        }, "wrong", "At [256]", "wrong in case 8",
+            means="They make the block wide enough for what they tried; a matrix may be wider "
+            "than any block."),
         Mistake("rows by the height", {"rows[:, None] * n_cols": "rows[:, None] * n_rows"},
             "reads outside", "read outside x_ptr",
             "reads outside x_ptr 10000 in case 1",

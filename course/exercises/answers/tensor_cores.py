@@ -23,8 +23,13 @@ MISTAKES = {
             means="They build the product of broadcasting and a sum, which is right and never "
             "reaches the tensor cores."),
         Mistake("steps of BLOCK_N", {"range(0, K, BLOCK_K)": "range(0, K, BLOCK_N)"},
-            "reads outside", "read outside", "reads outside b_ptr 6144 in case 1",
+            "reads outside", "does a loop go on too far?", "reads outside b_ptr 6144 in case 1",
             means="They step by the tile's width; the loop goes along K, so by BLOCK_K."),
+        Mistake("a step too many", {"range(0, K, BLOCK_K)": "range(0, K + 1, BLOCK_K)"},
+            "reads outside", "begins at [128, 0], past the end: does a loop go on too far?",
+            "reads outside b_ptr 6144 in case 1",
+            means="They let the range run up to K and one more; its end is not in it, and so K "
+            "alone is right."),
         Mistake("pointers go on by BLOCK_N", {
             "a_ptrs += BLOCK_K": "a_ptrs += BLOCK_N",
             "b_ptrs += BLOCK_K * N": "b_ptrs += BLOCK_N * N",
@@ -352,6 +357,10 @@ MISTAKES = {
             "acc = tile_product": "acc += tile_product",
         }, "wrong", "At [", "wrong in case 1",
             means="They keep one accumulator for all tiles; each tile starts from zero."),
+        Mistake("always float16", {"acc.to(c_desc.dtype)": "acc.to(tl.float16)"},
+            "wrong", "Every number that comes out is a float16", "float16",
+            means="They take the operands' type for that of the result, which may be kept in "
+            "float32."),
     ],
 }  # fmt: skip
 
@@ -441,6 +450,7 @@ OTHERS = {
             "    first = tl.program_id(axis=0) * share\n"
             "    for tile in range(first, min(first + share, n_tiles)):\n",
         }),
+        Other("converted by the descriptor", {"acc.to(c_desc.dtype)": "acc"}),
         Other("without the helper", {
             "        acc = tile_product(a_desc, b_desc, row, col, K, BLOCK_M, BLOCK_N, BLOCK_K)\n":
             "        acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)\n"

@@ -373,6 +373,15 @@ MISTAKES = {
             "reads outside gate_ptr 1 in case 5",
             means="They think that a tensor's elements always lie side by side; a slice with a "
             "step is a view of a longer one."),
+        Mistake("only the gate contiguous", {
+            "gate, up = gate.contiguous(), up.contiguous()": "gate = gate.contiguous()",
+        }, "reads outside", "every second element",
+            "reads outside up_ptr 1 in case 8",
+            means="They mend the vector that failed first; the other one may be a view as well."),
+        Mistake("exp of the gate", {
+            "gate * tl.sigmoid(gate) * up": "gate * tl.exp(gate) / (1 + tl.exp(gate)) * up",
+        }, "wrong", "far apart", "wrong in case 9",
+            means="They write the sigmoid as exp(x) / (1 + exp(x)); from 89 on both are infinite."),
         Mistake("no mask on the store", {"* up, mask=mask": "* up"},
             "writes outside", "", "writes outside out_ptr 1025 in case 1",
             means="They think that lanes masked at the load stay masked; each store needs its "

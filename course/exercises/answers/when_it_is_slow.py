@@ -181,6 +181,10 @@ MISTAKES = {
             "in range(0, K, BLOCK)": "in tl.range(0, K, BLOCK, num_stages=1)",
         }, "wrong", "the cause is still there", "still pipelining",
             means="They write a for loop and ask for a pipeline of one stage, which is none."),
+        Mistake("along N", {"range(0, K, BLOCK)": "range(0, N, BLOCK)"},
+            "reads outside", "begins at [0, 64], past the end: does a loop go on too far?",
+            "reads outside a_ptr 4096 in case 1",
+            means="They take the size of the result for the depth of the product."),
         Mistake("the first tiles again and again", {"start + ks,": "0 * start + ks,"},
             "wrong", "At [0, 0]", "wrong in case 2",
             means="They rewrite the loop and forget that the addresses must move with it."),
@@ -200,6 +204,10 @@ MISTAKES = {
             "wrong", "At [0]", "wrong in case 1",
             means="They forget that adding needs something to add to: torch.empty holds "
             "whatever was there."),
+        Mistake("a grid for these vectors", {"triton.cdiv(len(x), 4096)": "132"},
+            "wrong", "1,048,576 float32", "wrong in case 3",
+            means="They start a program for each multiprocessor, and give each one block; the "
+            "rest of a longer vector is left out."),
         Mistake("PyTorch sums", {"    return out": "    return (x * y).sum().reshape(1)"},
             "wrong", "computes with PyTorch", "PyTorch computes mul, sum",
             means="They let PyTorch do the work that the kernel is for."),
@@ -241,6 +249,12 @@ MISTAKES = {
             "tl.sum(x, axis=0) / BLOCK_SIZE\n    # to"},
             "wrong", "At [", "wrong in case 1",
             means="They divide by the lanes of the block, of which some have no element."),
+        Mistake("squared before the mean is subtracted", {
+            "tl.sum(apart * apart, axis=0) / n_cols":
+            "tl.sum(x * x, axis=0) / n_cols - mean * mean"},
+            "wrong", "around 1,000", "wrong in case 4",
+            means="They know the formula from paper; where the mean is large, both terms are, and "
+            "their digits cancel."),
     ],
     "documents-in-pieces": [
         Mistake("narrow loads", {'cause = "i"': 'cause = "b"'}, "wrong", "gains nothing by itself",
@@ -360,6 +374,21 @@ OTHERS = {
     "long-sum": [
         Other("larger blocks", {"4096": "8192"}),
         Other("blocks of 1,024", {"4096": "1024"}),
+        Other("a fixed grid, and a loop", {
+            "    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)\n"
+            "    mask = offsets < n_elements\n"
+            "    x = tl.load(x_ptr + offsets, mask=mask, other=0.0)\n"
+            "    y = tl.load(y_ptr + offsets, mask=mask, other=0.0)\n":
+            "    total = tl.zeros([BLOCK_SIZE], tl.float32)\n"
+            "    first, step = tl.program_id(axis=0), tl.num_programs(axis=0)\n"
+            "    for block in range(first, tl.cdiv(n_elements, BLOCK_SIZE), step):\n"
+            "        offsets = block * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)\n"
+            "        mask = offsets < n_elements\n"
+            "        x = tl.load(x_ptr + offsets, mask=mask, other=0.0)\n"
+            "        total += x * tl.load(y_ptr + offsets, mask=mask, other=0.0)\n",
+            "tl.sum(x * y, axis=0)": "tl.sum(total, axis=0)",
+            "triton.cdiv(len(x), 4096)": "132",
+        }),
     ],
     "crowded-counters": [
         Other("with fences", {', sem="relaxed")': ")"}),

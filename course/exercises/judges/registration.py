@@ -102,10 +102,13 @@ def _problems(exercise: RegistrationExercise, operator: object) -> Iterator[tupl
     turned = x.detach().T.contiguous().T.requires_grad_()
     # As a sum of the result gives it: one number, seen as a matrix.
     expanded = torch.ones((), device=DEVICE).expand(d_out.shape)
-    for of_x, gradient in ((x, d_out), (x, expanded), (turned, d_out)):
-        expected = exercise.reference(of_x, weight, EPS)
-        out = operator(of_x, weight, EPS)[0]
-        yield from _gradient_problems(out, expected, of_x, weight, gradient)
+    apart = weight.detach().repeat_interleave(2)[::2].requires_grad_()
+    for of_x, of_weight, gradient in (
+        (x, weight, d_out), (x, weight, expanded), (turned, weight, d_out), (x, apart, d_out),
+    ):  # fmt: skip
+        expected = exercise.reference(of_x, of_weight, EPS)
+        out = operator(of_x, of_weight, EPS)[0]
+        yield from _gradient_problems(out, expected, of_x, of_weight, gradient)
     if rstd.requires_grad:
         nobody = "PyTorch takes rstd for a result with a gradient, which nobody computes"
         yield "rstd differentiable", f"{nobody}: name it in ctx.mark_non_differentiable."

@@ -16,7 +16,8 @@ NAMES: dict[str, str] = {
     "wrong phase": "A wait for the wrong phase",
     "no expect": "A missing mbarrier.expect",
     "bytes": "An mbarrier.expect of more bytes than come",
-    "arrivals": "A missing arrive, a wait for the wrong phase, or a barrier with a wrong count",
+    "arrivals": "A missing arrive, a wait for the wrong phase, a barrier with a wrong count, "
+    "or one arrival too many",
     "too many arrivals": "One arrival too many, or one wait too few",
     "early read": "An early read",
     "early refill": "An early refill",

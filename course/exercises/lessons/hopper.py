@@ -31,7 +31,9 @@ BLOCK_M, BLOCK_N = 64, 32
 
 def _wide(stages: dict[str, str]) -> Judged | None:
     if "ld.global.v4.b32" in stages["ptx"]:
-        held = max(map(int, re.findall(r"sizePerThread = \[(\d+)\]", stages["ttgir"])))
+        # By each axis of a blocked layout, or where a linear one begins with the second lane.
+        sizes = re.findall(r"(?:sizePerThread|lane) = \[+([\d, ]+)", stages["ttgir"])
+        held = max((int(size) for each in sizes for size in each.split(",")), default=4)
         if held == 4:
             return None
         return wrong(

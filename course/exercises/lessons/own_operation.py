@@ -206,7 +206,7 @@ EXERCISES = (
         reference=lambda d_out, x, rstd: (d_out * x * rstd[:, None]).sum(dim=0),
         cases=tuple(
             Case((Input((m, n)), Input((m, n)), Input((m,), values="each at least 1")), seed=m)
-            for m, n in ((100, 50), (64, 64), (1, 3), (33, 130), (1500, 20), (40, 1))
+            for m, n in ((100, 50), (64, 64), (1, 3), (33, 130), (1500, 20), (40, 1), (20, 1100))
         ),
         absolute=1e-3,  # sums of many rows cancel
         compiled=no_atomics,
@@ -229,6 +229,7 @@ EXERCISES = (
         cases=(
             _loss_case(5, 100), _loss_case(3, 781), _loss_case(4, 96, values="far apart"),
             _loss_case(3, 99, "left part of a wider one"), _loss_case(2, 128),
+            _loss_case(2, 99, values="near the minimum"),
         ),
         launch=_loss,
         absolute=1e-5,

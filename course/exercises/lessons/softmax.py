@@ -230,7 +230,8 @@ EXERCISES = (
         parameters=("x",),
         reference=lambda x: x.sum(dim=0),
         cases=(_rows(200, 50), _rows(64, 64), _rows(1, 3), _rows(33, 130), _rows(500, 1),
-               _rows(40, 30, "left part of a wider one"), _rows(40, 30, "transposed")),
+               _rows(40, 30, "left part of a wider one"), _rows(40, 30, "transposed"),
+               _rows(20, 1100)),
         absolute=1e-4,
         # The sums of each tile of 16 rows are written and read again, by an atomic or another
         # launch; and the result is written.

@@ -46,6 +46,10 @@ def _gates(
     return Case((Input((n,), dtype, layout, values), Input((n,), dtype)), seed=n)
 
 
+STRIDED_UP = Case((Input((777,)), Input((777,), layout="every second element")), seed=777)
+"""A contiguous gate, and what passes it, which is not."""
+
+
 EXERCISES = (
     KernelExercise(
         "fill-a-vector",
@@ -180,6 +184,7 @@ EXERCISES = (
         cases=(
             *(_gates(n) for n in (1025, 5000, 1024, 1)), _gates(777, "every second element"),
             _gates(901, dtype=torch.float16), _gates(300, values="below zero"),
+            STRIDED_UP, _gates(301, values="far apart"),
         ),
         longer=lambda n: _gates(n + 1),
         most_launches=1,
