@@ -619,6 +619,16 @@ MISTAKES = {
             "tl.range(0, n_tiles, n_programs, warp",
         }, "wrong", "At [", "wrong in case 1",
             means="They let every program begin at the first tile."),
+        Mistake("not turned", {"turned(nth, n_programs, n_tiles) if IS_CAUSAL else nth": "nth"},
+            "wrong", "so that a program has a long one in each round", "not turned",
+            means="They take tiles in their order; under a causal mask program 0 then has the "
+            "longest of each round."),
+        Mistake("the blocks turned around", {
+            "BLOCK_M, BLOCK_N, HEADS_PER_KEY_HEAD, SPECIALIZE":
+            "BLOCK_N, BLOCK_M, HEADS_PER_KEY_HEAD, SPECIALIZE",
+        }, "does not compile", "the mask is [64, 128] and the value is [128, 64]",
+            "cannot incompatible dimensions at index and",
+            means="They know square tiles, for which the order of the two does not matter."),
     ],
 }  # fmt: skip
 
