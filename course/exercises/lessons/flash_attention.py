@@ -10,7 +10,11 @@ import triton
 from torch import Tensor
 from torch.nn.functional import pad
 
-from course.exercises.judges.required_code import strides_in_64_bits, sums_in_float32
+from course.exercises.judges.required_code import (
+    places_in_64_bits,
+    strides_in_64_bits,
+    sums_in_float32,
+)
 from course.exercises.kinds import KernelExercise, LauncherExercise, NumberExercise, TensorFunction
 from course.exercises.result import Judged, wrong
 from course.type_names import Kernel
@@ -447,6 +451,13 @@ def _merged_by(weigh: Callable[[Tensor], Tensor]) -> TensorFunction:
     return merged
 
 
+def _in_powers_of_two(stages: dict[str, str]) -> Judged | None:
+    if " math.exp " in stages["ttir"]:
+        text = "It takes tl.exp, and the scores count in powers of two: take tl.exp2 of them."
+        return wrong("exp", text)
+    return None
+
+
 def _exp2_with_the_scale(stages: dict[str, str]) -> Judged | None:
     """What a kernel does to each score more than a multiply-add and exp2; None if nothing.
 
@@ -580,6 +591,7 @@ EXERCISES = (
         ),
         launch=_lse,
         absolute=1e-5,
+        compiled=_in_powers_of_two,
     ),
     NumberExercise(
         "tiles-left",
@@ -718,7 +730,7 @@ EXERCISES = (
         },
         cases=tuple(
             _case(queries, keys, scalars=(eighths,))
-            for queries, keys, eighths in ((45, 77, 4), (32, 64, 1), (70, 33, 8), (1, 100, 2))
+            for queries, keys, eighths in ((45, 77, 4), (32, 64, 1), (70, 33, 8), (1, 150, 2))
         ),
         launch=lambda kernel, q, k, v, eighths: _loop(kernel, q, k, v, eighths / 8),
         absolute=ROUNDED,
@@ -736,7 +748,7 @@ EXERCISES = (
         launch=_launch_texts,
         absolute=ROUNDED,
         in_float32=True,
-        compiled=sums_in_float32,
+        compiled=lambda stages: places_in_64_bits(stages) or sums_in_float32(stages),
     ),
     LauncherExercise(
         "split-the-keys",
