@@ -574,7 +574,7 @@ MISTAKES = {
             "wrong in case 1",
             means="They join the flag by &, which leaves no lane where the flag is false."),
         *(
-            Mistake(name, {there: wrong}, "reads outside", "outside q_ptr",
+            Mistake(name, {there: wrong}, "reads outside", "lengths = (",
                 f"reads outside q_ptr {where}",
                 means="They take one flag for all; each axis has tiles and a flag of its own.")
             for name, there, wrong, where in (
