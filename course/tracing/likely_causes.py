@@ -49,7 +49,7 @@ def why_outside(
             return too_far
         text = f" This tl.{verb} has no mask: give it mask=offsets < n."
         return text + _begins_far_on(access, argument)
-    return _all_rows(access, argument) + _sizes_given(launch, argument)
+    return _all_rows(access, argument, launch) + _sizes_given(launch, argument)
 
 
 def _too_far(access: Access, argument: Argument | None, before: Access | None) -> str:
@@ -75,10 +75,13 @@ def _begins_far_on(access: Access, argument: Argument | None) -> str:
     )
 
 
-def _all_rows(access: Access, argument: Argument | None) -> str:
+def _all_rows(access: Access, argument: Argument | None, launch: Launch) -> str:
     """Whole rows or columns of a tile are outside, and its mask lets all of them pass."""
     if argument is None or access.pointers.ndim != 2:
         return ""
+    must_be = "compare rows[:, None] with their end, and cols[None, :] with theirs"
+    if {"n_rows", "n_cols"} <= launch.arguments.keys():
+        must_be = "be (rows[:, None] < n_rows) & (cols[None, :] < n_cols)"
     outside = (argument.numbers(access.pointers) < 0) & access.active
     for axis, lines in enumerate(("rows", "columns")):
         is_same, is_same_along = (
@@ -88,20 +91,26 @@ def _all_rows(access: Access, argument: Argument | None) -> str:
         if is_same and not outside.all() and (wholly.all() or not is_same_along):
             return (
                 f" Some {lines} of this tile are outside, and its mask is the same in all of them: "
-                "it must be (rows[:, None] < n_rows) & (cols[None, :] < n_cols)."
+                f"it must {must_be}."
             )
     return ""
 
 
 def _sizes_given(launch: Launch, argument: Argument | None) -> str:
-    """The sizes that the launch passed, for a tensor of several axes; not those of blocks."""
+    """The sizes that the launch passed, for a tensor of several axes; not those of blocks, and no
+    tuples of strides."""
     sizes = [
         f"{name} = {value}"
         for name, value in launch.arguments.items()
-        if type(value) is int and not (name.isupper() and len(name) > 1)
+        if (type(value) is int and not (name.isupper() and len(name) > 1))
+        or (_are_whole(value) and not name.startswith("stride"))
     ]
     is_flat = argument is None or len(argument.shape) < 2
     return "" if is_flat or not 0 < len(sizes) < 6 else f" It was given {', '.join(sizes)}."
+
+
+def _are_whole(value: object) -> bool:
+    return isinstance(value, tuple) and all(type(each) is int for each in value)
 
 
 def why_unwritten(followed: Followed, out: torch.Tensor, index: tuple[int, ...]) -> Cause:

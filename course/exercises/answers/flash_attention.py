@@ -182,6 +182,11 @@ MISTAKES = {
         }, "wrong", "near the minimum", "wrong in case 4",
             means="They avoid -inf with a floor; with scores below it all powers are 0, and the "
             "logarithm is -inf."),
+        Mistake("back to powers of e", {
+            "tl.exp2(scores - new_m[:, None])":
+            "tl.exp((scores - new_m[:, None]) * 0.6931471805599453)",
+        }, "wrong", "take tl.exp2", "exp",
+            means="They know tl.exp alone, and multiply each score back; exp2 needs no product."),
         Mistake("no mask on the store", {"lse, mask=rows < n_queries": "lse"},
             "writes outside", "outside lse_ptr", "writes outside lse_ptr 37 in case 1",
             means="They think that queries which were masked at the load are not stored."),
@@ -427,6 +432,9 @@ MISTAKES = {
         Mistake("no bias", {" - distance * (slope * log2e)": ""}, "wrong",
             "comes out if no bias is subtracted", "slip 6",
             means="They scale and forget the bias."),
+        Mistake("a distance in a byte", {"- distance * (": "- distance.to(tl.int8) * ("}, "wrong",
+            "At [0, ", "wrong in case 4",
+            means="They save bits; an int8 ends at 127, and keys farther away come out near."),
         Mistake("rounded scores", {
             "tl.dot(q, tl.trans(k))": "tl.dot(q, tl.trans(k)).to(tl.float16).to(tl.float32)",
         }, "wrong", "rounds to 16 bits and computes on", "16 bits",
@@ -446,6 +454,15 @@ MISTAKES = {
         Mistake("no head", {" * stride + head * D": " * stride"}, "wrong", "never written",
             "wrong in case 1",
             means="They find the text, and let all heads be the first one."),
+        *(
+            Mistake(f"a token's place {name}", {"first.to(tl.int64) * stride": product}, "wrong",
+                "A product with a number that it loads has 32 bits", "32 bits",
+                means="They trust int32; many texts of many heads have more than 2^31 numbers.")
+            for name, product in (
+                ("in 32 bits", "first * stride"),
+                ("converted too late", "(first * stride).to(tl.int64)"),
+            )
+        ),
         Mistake("BLOCK_N for D", {"head * D": "head * BLOCK_N"}, "race", "",
             "race stores in case 1",
             means="They think of square tiles; a head has D numbers, whatever the tile."),
@@ -557,7 +574,7 @@ MISTAKES = {
             "wrong in case 1",
             means="They join the flag by &, which leaves no lane where the flag is false."),
         *(
-            Mistake(name, {there: wrong}, "reads outside", "outside q_ptr",
+            Mistake(name, {there: wrong}, "reads outside", "lengths = (",
                 f"reads outside q_ptr {where}",
                 means="They take one flag for all; each axis has tiles and a flag of its own.")
             for name, there, wrong, where in (
@@ -619,6 +636,16 @@ MISTAKES = {
             "tl.range(0, n_tiles, n_programs, warp",
         }, "wrong", "At [", "wrong in case 1",
             means="They let every program begin at the first tile."),
+        Mistake("not turned", {"turned(nth, n_programs, n_tiles) if IS_CAUSAL else nth": "nth"},
+            "wrong", "so that a program has a long one in each round", "not turned",
+            means="They take tiles in their order; under a causal mask program 0 then has the "
+            "longest of each round."),
+        Mistake("the blocks turned around", {
+            "BLOCK_M, BLOCK_N, HEADS_PER_KEY_HEAD, SPECIALIZE":
+            "BLOCK_N, BLOCK_M, HEADS_PER_KEY_HEAD, SPECIALIZE",
+        }, "does not compile", "the mask is [64, 128] and the value is [128, 64]",
+            "cannot incompatible dimensions at index and",
+            means="They know square tiles, for which the order of the two does not matter."),
     ],
 }  # fmt: skip
 

@@ -126,6 +126,13 @@ MISTAKES = {
             "wrong", "comes out if -inf is taken from -inf, which is NaN", "slip 3",
             means="They trust -inf - -inf to be 0; it is NaN, so two empty halves need a safe "
             "base."),
+        *(
+            Mistake(f"a floor of {floor}", {
+                'tl.where(m == float("-inf"), 0.0, m)': f"tl.maximum(m, {floor})",
+            }, "wrong", "near the minimum", "wrong in case 5",
+                means="They avoid -inf by a floor; with maxima below it both factors are 0.")
+            for floor in ("-1e6", "-1e30")
+        ),
         Mistake("one half scaled", {"sum2 * tl.exp(m2 - safe)": "sum2"}, "wrong",
             "comes out if one of the two sums is not scaled", "slip 2",
             means="They scale the half they think is smaller; which half that is differs from "

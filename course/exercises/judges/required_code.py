@@ -55,6 +55,17 @@ def strides_in_64_bits(stages: dict[str, str]) -> Judged | None:
     return None
 
 
+def places_in_64_bits(stages: dict[str, str]) -> Judged | None:
+    """What is wrong with a kernel that loads places of type int32, and multiplies them by a
+    stride."""
+    operations = OPERATION.findall(stages["ttir"])
+    loads = {value: name for value, name, rest in operations if rest.endswith("!tt.ptr<i32>")}
+    if _multiplied_in_32_bits(stages["ttir"], loads):
+        text = "A product with a number that it loads has 32 bits, which are too few from 2^31 on"
+        return wrong("32 bits", f"{text}: convert that number with .to(tl.int64) before it.")
+    return None
+
+
 def _multiplied_in_32_bits(ttir: str, given: dict[str, str]) -> str:
     """The name of one of these values that is multiplied as an int32; empty if none is.
 

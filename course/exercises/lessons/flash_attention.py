@@ -10,7 +10,11 @@ import triton
 from torch import Tensor
 from torch.nn.functional import pad
 
-from course.exercises.judges.required_code import strides_in_64_bits, sums_in_float32
+from course.exercises.judges.required_code import (
+    places_in_64_bits,
+    strides_in_64_bits,
+    sums_in_float32,
+)
 from course.exercises.kinds import KernelExercise, LauncherExercise, NumberExercise, TensorFunction
 from course.exercises.result import Judged, wrong
 from course.type_names import Kernel
@@ -305,16 +309,16 @@ def _as_one_matrix(
     else:
         v = _side_by_side(v)
     lse = torch.empty(batch, heads, queries, dtype=torch.float32, device=q.device)
-    block = 128 if programs else 32
-    tiles = batch * heads * queries // block
+    block_m, block_n = (128, 64) if programs else (32, 32)
+    tiles = batch * heads * queries // block_m
     rows = tuple(x.numel() // x.stride(2) for x in (q, k, v, out))
     triton.set_allocator(  # in a child of its own
         lambda size, _, stream: torch.empty(size, dtype=torch.int8, device=q.device)
     )
     kernel[(programs or tiles,)](
-        q, k, v, out, lse, d**-0.5, heads, queries // block, tiles,
+        q, k, v, out, lse, d**-0.5, heads, queries // block_m, tiles,
         *(x.stride()[:3] for x in (q, k, v, out)), rows, (queries, keys), IS_CAUSAL=bool(causal),
-        HEADDIM=d, BLOCK_M=block, BLOCK_N=block, HEADS_PER_KEY_HEAD=heads // key_heads,
+        HEADDIM=d, BLOCK_M=block_m, BLOCK_N=block_n, HEADS_PER_KEY_HEAD=heads // key_heads,
         num_stages=2,
     )  # fmt: skip
     return _joined(out, lse)
@@ -331,13 +335,20 @@ def _whole_tiles(x: Tensor) -> Tensor:
 
 
 def _divided(stages: dict[str, str]) -> Judged | None:
-    ttgir = stages["ttgir"]
+    ttir, ttgir = stages["ttir"], stages["ttgir"]
     if "ttg.warp_specialize" not in ttgir:
         text = (
             "The compiler gave it one group of warps: ask for more at the head of the loop over "
             "tiles, by warp_specialize=True."
         )
         return wrong("not divided", text)
+    # Without a causal mask all tiles are equally long, and n_blocks is 1, a constant.
+    if any(f"divsi {nth}, %n_blocks " in ttir for nth in re.findall(r"scf\.for (%[\w.]+) =", ttir)):
+        text = (
+            "Under a causal mask its tiles come in the order of their numbers, so that a program "
+            "has a long one in each round: take turned(nth, n_programs, n_tiles)."
+        )
+        return wrong("not turned", text)
     return None
 
 
@@ -438,6 +449,13 @@ def _merged_by(weigh: Callable[[Tensor], Tensor]) -> TensorFunction:
         return out
 
     return merged
+
+
+def _in_powers_of_two(stages: dict[str, str]) -> Judged | None:
+    if " math.exp " in stages["ttir"]:
+        text = "It takes tl.exp, and the scores count in powers of two: take tl.exp2 of them."
+        return wrong("exp", text)
+    return None
 
 
 def _exp2_with_the_scale(stages: dict[str, str]) -> Judged | None:
@@ -573,6 +591,7 @@ EXERCISES = (
         ),
         launch=_lse,
         absolute=1e-5,
+        compiled=_in_powers_of_two,
     ),
     NumberExercise(
         "tiles-left",
@@ -711,7 +730,7 @@ EXERCISES = (
         },
         cases=tuple(
             _case(queries, keys, scalars=(eighths,))
-            for queries, keys, eighths in ((45, 77, 4), (32, 64, 1), (70, 33, 8), (1, 100, 2))
+            for queries, keys, eighths in ((45, 77, 4), (32, 64, 1), (70, 33, 8), (1, 150, 2))
         ),
         launch=lambda kernel, q, k, v, eighths: _loop(kernel, q, k, v, eighths / 8),
         absolute=ROUNDED,
@@ -729,7 +748,7 @@ EXERCISES = (
         launch=_launch_texts,
         absolute=ROUNDED,
         in_float32=True,
-        compiled=sums_in_float32,
+        compiled=lambda stages: places_in_64_bits(stages) or sums_in_float32(stages),
     ),
     LauncherExercise(
         "split-the-keys",

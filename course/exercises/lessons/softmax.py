@@ -175,7 +175,10 @@ EXERCISES = (
         },
         cases=tuple(
             Case((Input((2, n), values=values), Input((2, n), values="each at least 1")), seed=n)
-            for n, values in ((40, "normal"), (32, "far apart"), (50, "some empty"), (1, "normal"))
+            for n, values in (
+                (40, "normal"), (32, "far apart"), (50, "some empty"), (1, "normal"),
+                (20, "near the minimum"),
+            )
         ),
         launch=_merge,
     ),
