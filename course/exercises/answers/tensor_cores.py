@@ -15,6 +15,12 @@ MISTAKES = {
             "float32 operands",
             means="They convert first, to be exact; products of float16 are exact in float32 "
             "anyway, and added up there."),
+        Mistake("operands in bfloat16", {
+            "tl.dot(tl.load(a_ptrs), tl.load(b_ptrs), acc)":
+            "tl.dot(tl.load(a_ptrs).to(tl.bfloat16), tl.load(b_ptrs).to(tl.bfloat16), acc)",
+        }, "wrong", "takes bfloat16, in which Triton's interpreter computes wrongly",
+            "wrong in case 1",
+            means="They take the type that training takes; it has 8 bits of a float16's 11."),
         Mistake("no dot", {
             "acc = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs), acc)":
             "acc += tl.sum(tl.load(a_ptrs)[:, :, None].to(tl.float32) * "
