@@ -141,6 +141,9 @@ MISTAKES = {
         }, "false promise", "that 1 is a multiple of 16", "false promise in case 1",
             means="They promise something of the page's number; it is the place where the page "
             "begins that is a multiple of 16."),
+        Mistake("a promise of 1,024", {"starts_ptr + page), 16)": "starts_ptr + page), 1024)"},
+            "false promise", "is a multiple of 1,024", "false promise in case 4",
+            means="They promise the size that pages have at one place; a page may have 512."),
     ],
     "slow-shares-of-a-sum": [
         Mistake("too few programs", {'cause = "d"': 'cause = "a"'}, "wrong", "4,096 rows",

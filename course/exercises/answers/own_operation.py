@@ -58,6 +58,12 @@ MISTAKES = {
         Mistake("plus", {"g - x_hat": "g + x_hat"}, "wrong",
             "comes out if the mean is added, and not subtracted", "slip 4",
             means="They have the terms right and a sign wrong: a larger x makes rstd smaller."),
+        Mistake("rstd without eps", {
+            "    rstd = tl.load(rstd_ptr + row)\n":
+            "    x = tl.load(x_ptr + offsets, mask=mask, other=0.0)\n"
+            "    rstd = tl.rsqrt(tl.sum(x * x, axis=0) / n_cols)\n",
+        }, "wrong", "comes out if rstd is computed anew, without eps", "slip 5",
+            means="They compute rstd once more and forget eps; the forward pass has kept it."),
         Mistake("no other", {", mask=mask, other=0.0)": ", mask=mask)"}, "wrong", "At [0",
             "wrong in case 1",
             means="They expect masked lanes to hold 0; without `other` they get into the "

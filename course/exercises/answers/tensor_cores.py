@@ -15,6 +15,12 @@ MISTAKES = {
             "float32 operands",
             means="They convert first, to be exact; products of float16 are exact in float32 "
             "anyway, and added up there."),
+        Mistake("operands in bfloat16", {
+            "tl.dot(tl.load(a_ptrs), tl.load(b_ptrs), acc)":
+            "tl.dot(tl.load(a_ptrs).to(tl.bfloat16), tl.load(b_ptrs).to(tl.bfloat16), acc)",
+        }, "wrong", "takes bfloat16, in which Triton's interpreter computes wrongly",
+            "wrong in case 1",
+            means="They take the type that training takes; it has 8 bits of a float16's 11."),
         Mistake("no dot", {
             "acc = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs), acc)":
             "acc += tl.sum(tl.load(a_ptrs)[:, :, None].to(tl.float32) * "
@@ -25,6 +31,9 @@ MISTAKES = {
         Mistake("steps of BLOCK_N", {"range(0, K, BLOCK_K)": "range(0, K, BLOCK_N)"},
             "reads outside", "does a loop go on too far?", "reads outside b_ptr 6144 in case 1",
             means="They step by the tile's width; the loop goes along K, so by BLOCK_K."),
+        Mistake("64 for BLOCK_K", {"range(0, K, BLOCK_K)": "range(0, K, 64)"},
+            "wrong", "At [0, 0]", "wrong in case 4",
+            means="They write down the size that a case has; the launch says how deep a tile is."),
         Mistake("a step too many", {"range(0, K, BLOCK_K)": "range(0, K + 1, BLOCK_K)"},
             "reads outside", "begins at [128, 0], past the end: does a loop go on too far?",
             "reads outside b_ptr 6144 in case 1",

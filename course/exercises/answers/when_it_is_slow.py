@@ -34,6 +34,15 @@ MISTAKES = {
         Mistake("the gate of the other vector", {"tl.sigmoid(x)": "tl.sigmoid(y)"},
             "wrong", "comes out if the sigmoid is that of y", "slip 2",
             means="They take the gate for what gates, and apply the sigmoid to y."),
+        Mistake("exp of the gate", {
+            "x * tl.sigmoid(x) * y": "x * tl.exp(x) / (1 + tl.exp(x)) * y",
+        }, "wrong", "far apart", "wrong in case 5",
+            means="They write the sigmoid as exp(x) / (1 + exp(x)); from 89 on both are infinite."),
+        Mistake("128 for the block size", {
+            "tl.program_id(axis=0) * BLOCK_SIZE": "tl.program_id(axis=0) * 128",
+        }, "wrong", "At [", "wrong in case 1",
+            means="They write down the size that a case has; the launch says how large a block "
+            "is."),
     ],
     "slow-product": [
         Mistake("spills", {'cause = "f"': 'cause = "d"'}, "wrong", "gains nothing by itself",
@@ -82,6 +91,12 @@ MISTAKES = {
         }, "wrong", "comes out if -100 stands for row 0", "slip 1",
             means="They bring the index into the table, where it names a row that nobody asked "
             "for."),
+        Mistake("the first row times nothing", {
+            "    mask = (cols < n_cols) & (row >= 0)\n":
+            "    mask, there = cols < n_cols, row >= 0\n    row = tl.maximum(row, 0)\n",
+            "mask=mask, other=0.0)\n": "mask=mask, other=0.0) * there\n",
+        }, "wrong", "NaN and inf", "wrong in case 5",
+            means="They load a row and multiply it by 0; NaN and infinity times 0 are NaN."),
         Mistake("nothing stored", {"copied, mask=cols < n_cols)": "copied, mask=mask)"},
             "wrong", "never written", "wrong in case 1",
             means="They mask the store as well, and the rows without a token keep what was in "
@@ -232,6 +247,12 @@ MISTAKES = {
             "tl.store(counts_ptr + tl.arange(0, BINS), counts)"},
             "race", "different values", "race stores in case 1",
             means="They add up in the program and forget that there are other programs."),
+        Mistake("16 for the number of counters", {
+            "tl.histogram(x, BINS, mask": "tl.histogram(x, 16, mask", "tl.arange(0, BINS), counts":
+            "tl.arange(0, 16), counts",
+        }, "wrong", "At [16]", "wrong in case 4",
+            means="They write down the number that the lesson has; the launch says how many "
+            "counters there are."),
     ],
     "digits-nobody-asked-for": [
         Mistake("spills", {'cause = "h"': 'cause = "d"'}, "wrong", "no spilled bytes", "cause d",
@@ -281,6 +302,11 @@ MISTAKES = {
             "    begin = tl.where(tl.program_id(axis=1) == 0, begin, end)\n"},
             "wrong", "the cause is still there", "still uneven programs",
             means="They keep the sum right by letting the first piece be the document."),
+        Mistake("64 for the length of a piece", {"PIECE\n    end": "64\n    end",
+            "begin + PIECE)": "begin + 64)"},
+            "wrong", "At [", "wrong in case 2",
+            means="They write down the length that a case has; the launch says how long a piece "
+            "is."),
     ],
     "twice-as-fast": [
         Mistake("the kernel's own gain", 50, "wrong", "what the kernel gains", "slip 1",

@@ -31,6 +31,10 @@ UNTIMED = (
     "Nothing was timed here: in place of the tuner's trials, check ran the kernel once "
     "with each configuration, on the tensors as the run before left them."
 )
+IN_BFLOAT16 = (
+    "It takes bfloat16, in which Triton's interpreter computes wrongly: a GPU gives other numbers, "
+    "of 8 bits where a float16 has 11."
+)
 
 
 @dataclass(frozen=True)
@@ -150,6 +154,8 @@ def run_answer(exercise_name: str, source: Source) -> Tried:
     function = exercise.function(source.load())
     is_tuned = isinstance(exercise, LauncherExercise) and exercise.trials > 0
     untimed = UNTIMED if MODE.interpreting and is_tuned else ""
+    takes_bfloat16 = any("tl.bfloat16" in each.text for each in source.definitions)
+    in_bfloat16 = IN_BFLOAT16 if MODE.interpreting and takes_bfloat16 else ""
     from .seen_launches import launches_seen
 
     with launches_seen() as seen:
@@ -158,7 +164,8 @@ def run_answer(exercise_name: str, source: Source) -> Tried:
         if problem := outcome.problem:
             if problem.kind == "wrong" and (elsewhere := _torchs_work(exercise, cases, outcomes)):
                 return Tried(elsewhere)
-            judged = judged_wrong(exercise, function, cases, number, outcome, untimed)
+            more = untimed, in_bfloat16
+            judged = judged_wrong(exercise, function, cases, number, outcome, *more)
             where = Where(number, problem.program, problem.launch, problem.index, reach)
             raised = problem.kind == "raised"
             return Tried(judged, raised=raised, where=where if MODE.interpreting else None)

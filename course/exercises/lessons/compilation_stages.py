@@ -171,7 +171,7 @@ EXERCISES = (
             reference=lambda pool, pages: pool[pages.long()],
             cases=tuple(
                 Case((Input((80, size)), Input((n,), torch.int32, values="small")), seed=n)
-                for n, size in ((5, 2048), (1, 512), (7, 1024))
+                for n, size in ((5, 2048), (1, 512), (7, 1024), (6, 512))
             ),
             launch=_collect_pages,
             compiled=_no_load_is_wide,

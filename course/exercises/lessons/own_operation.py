@@ -63,21 +63,27 @@ def _backward_cases(*shapes: tuple[int, int]) -> tuple[Case, ...]:
     )
 
 
+DX_EPS = 0.5
+"""Large enough to be missed where it is left out."""
+
+
 def _dx(kernel: Kernel, d_out: Tensor, x: Tensor, weight: Tensor) -> Tensor:
     dx = torch.empty_like(x)
     block_n = triton.next_power_of_2(x.shape[1])
-    kernel[(len(x),)](d_out, x, weight, _rstd(x), dx, x.shape[1], BLOCK_N=block_n)
+    kernel[(len(x),)](d_out, x, weight, _rstd(x, DX_EPS), dx, x.shape[1], BLOCK_N=block_n)
     return dx
 
 
-def _parts(d_out: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _parts(
+    d_out: Tensor, x: Tensor, weight: Tensor, eps: float = DX_EPS
+) -> tuple[Tensor, Tensor, Tensor]:
     """g = d_out * weight, x_hat = x * rstd, and rstd as a column."""
-    rstd = _rstd(x)[:, None]
+    rstd = _rstd(x, eps)[:, None]
     return d_out * weight, x * rstd, rstd
 
 
-def _dx_by(d_out: Tensor, x: Tensor, weight: Tensor) -> Tensor:
-    g, x_hat, rstd = _parts(d_out, x, weight)
+def _dx_by(d_out: Tensor, x: Tensor, weight: Tensor, eps: float = DX_EPS) -> Tensor:
+    g, x_hat, rstd = _parts(d_out, x, weight, eps)
     return rstd * (g - x_hat * (g * x_hat).mean(dim=1, keepdim=True))
 
 
@@ -198,6 +204,8 @@ EXERCISES = (
             "the row's sum is not divided by the number of columns": _dx_with(divide=False),
             "the weight is left out": _dx_with(weighted=False),
             "the mean is added, and not subtracted": _dx_with(take=-1.0),
+            "rstd is computed anew, without eps":
+            lambda d_out, x, weight: _dx_by(d_out, x, weight, eps=0.0),
         },
     ),
     LauncherExercise(

@@ -19,12 +19,16 @@ def _product(m: int, n: int, k: int, layout: str = "contiguous") -> Case:
     return Case((Input((m, k), HALF, layout), Input((k, n), HALF, layout)), seed=m + n + k)
 
 
+def _depth(k: int) -> int:
+    """Of a tile of product-loop: not the same in all cases, so that a kernel goes by BLOCK_K."""
+    return 64 if k % 64 == 0 else 32
+
+
 def _by_tiles(kernel: Kernel, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Whole tiles of 32 x 16 x 64: three sizes, so that none can stand for another."""
     c = torch.empty(a.shape[0], b.shape[1], device=a.device)
-    kernel[(len(a) // 32, b.shape[1] // 16)](
-        a, b, c, b.shape[1], a.shape[1], BLOCK_M=32, BLOCK_N=16, BLOCK_K=64
-    )
+    n, k = b.shape[1], len(b)
+    kernel[(len(a) // 32, n // 16)](a, b, c, n, k, BLOCK_M=32, BLOCK_N=16, BLOCK_K=_depth(k))
     return c
 
 
@@ -46,20 +50,22 @@ def _small(kernel: Kernel, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 def _steps(
     a: torch.Tensor, b: torch.Tensor, a_stays: bool = False, b_stays: bool = False
 ) -> torch.Tensor:
-    """The sum of the products of tiles 64 deep, if pointers stay at the first tile."""
+    """The sum of the products of tiles, if pointers stay at the first tile."""
     total = torch.zeros(len(a), b.shape[1], dtype=a.dtype, device=a.device)
-    for k in range(0, len(b), 64):
+    depth = _depth(len(b))
+    for k in range(0, len(b), depth):
         in_a, in_b = 0 if a_stays else k, 0 if b_stays else k
-        total += a[:, in_a : in_a + 64] @ b[in_b : in_b + 64]
+        total += a[:, in_a : in_a + depth] @ b[in_b : in_b + depth]
     return total
 
 
 def _b_along_rows(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """The sum of the products of tiles 64 deep, if those of b are 64 elements apart in memory."""
-    n, flat = b.shape[1], b.reshape(-1)
+    """The sum of the products of tiles, if those of b are as far apart in memory as they are
+    deep."""
+    n, flat, depth = b.shape[1], b.reshape(-1), _depth(len(b))
     total = torch.zeros(len(a), n, dtype=a.dtype, device=a.device)
-    for k in range(0, len(b), 64):
-        total += a[:, k : k + 64] @ flat[k : k + 64 * n].reshape(64, n)
+    for k in range(0, len(b), depth):
+        total += a[:, k : k + depth] @ flat[k : k + depth * n].reshape(depth, n)
     return total
 
 
@@ -119,11 +125,16 @@ EXERCISES = (
             "the pointers of b stay where they are": lambda a, b: _steps(a, b, b_stays=True),
             "no pointer moves: each step takes the first tiles":
             lambda a, b: _steps(a, b, a_stays=True, b_stays=True),
-            "each step's product takes the place of the sum": lambda a, b: _last_step(a, b, 64),
+            "each step's product takes the place of the sum":
+            lambda a, b: _last_step(a, b, _depth(len(b))),
             "the pointers of b go on by BLOCK_K, along its rows": _b_along_rows,
-            "the loop ends after one step": lambda a, b: a[:, :64] @ b[:64],
+            "the loop ends after one step":
+            lambda a, b: a[:, : _depth(len(b))] @ b[: _depth(len(b))],
         },
-        cases=(_product(64, 48, 128), _product(32, 16, 64), _product(32, 32, 192)),
+        cases=(
+            _product(64, 48, 128), _product(32, 16, 64), _product(32, 32, 192),
+            _product(32, 16, 96),
+        ),
         launch=_by_tiles,
         absolute=1e-4,  # products of either sign cancel, and tensor cores cut digits off their sums
         in_float32=True,
