@@ -814,8 +814,11 @@ EXERCISES = (
         reference=_with_lse,
         slips={
             "the keys behind the last whole tile are left out: borders is told that there are none":
-            lambda q, k, v, causal, even:
-            _with_lse(q, *((k, v) if causal else map(_whole_tiles, (k, v))), causal, even),
+            lambda q, k, v, causal, even: (
+                _with_lse(q, k, v, causal, even)
+                if causal
+                else _with_lse(q, _whole_tiles(k), _whole_tiles(v), causal, even)
+            ),
         },
         cases=(
             _batches((1, 2, 1, 45, 77, 20), 1), _batches((2, 2, 2, 64, 64, 32), 0, 1),
