@@ -1,18 +1,39 @@
 """The memory and the cores that this session may use: by the machine, by control groups (cgroups)
-and by limits of its own."""
+and by limits of its own. And what its children get of them."""
 
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from .ended import ChildKind
+
 MOST_CHILD_BYTES = 4 * 2**30
 LEAST_CHILD_BYTES = 2**30
 """With less, two children with PyTorch and Triton could not do anything at all."""
+MOST_ASLEEP_S = 20
+LEAST_WALL_S = 120
+"""What takes ten seconds on a quiet machine has taken a minute beside fifteen others on two
+cores."""
 
 
 def child_memory_bytes() -> int:
     """The memory that a child may take now: half of what is free to this session, at most 4 GiB."""
     return max(LEAST_CHILD_BYTES, min(MOST_CHILD_BYTES, free_memory_bytes() // 2))
+
+
+def wall_s(timeout_s: float) -> float:
+    """Seconds by the clock to wait for a child that may compute for `timeout_s` seconds.
+
+    The clock only ends what sleeps or hangs, so it is generous, and more so if two children cannot
+    have a core each.
+    """
+    return max(LEAST_WALL_S, 3 * timeout_s) * max(1.0, 2 / cores())
+
+
+def asleep_s(kind: ChildKind) -> float:
+    """Seconds by the clock in which a child may only wait: one that launches waits for the GPU."""
+    return math.inf if kind == "launch" else MOST_ASLEEP_S
 
 
 def free_memory_bytes(root: Path = Path("/")) -> int:

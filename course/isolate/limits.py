@@ -1,12 +1,10 @@
 """What a task may take: CPU time, memory, processes, and time by the clock."""
 
-import math
 import time
 from typing import NamedTuple
 
-from .available import cores
 from .descendants import Descendants
-from .ended import ChildKind, How
+from .ended import How
 from .messages import Task
 
 MOST_PROCESSES = 512
@@ -15,24 +13,6 @@ POLL_S = 0.05
 """How often a task is looked at."""
 AWAKE_S = 0.2
 """CPU time after which a task counts as awake again: a loop that sleeps takes less in 20 s."""
-MOST_ASLEEP_S = 20
-LEAST_WALL_S = 120
-"""What takes ten seconds on a quiet machine has taken a minute beside fifteen others on two
-cores."""
-
-
-def wall_s(timeout_s: float) -> float:
-    """Seconds by the clock to wait for a child that may compute for `timeout_s` seconds.
-
-    The clock only ends what sleeps or hangs, so it is generous, and more so if two children cannot
-    have a core each.
-    """
-    return max(LEAST_WALL_S, 3 * timeout_s) * max(1.0, 2 / cores())
-
-
-def asleep_s(kind: ChildKind) -> float:
-    """Seconds by the clock in which a child may only wait: one that launches waits for the GPU."""
-    return math.inf if kind == "launch" else MOST_ASLEEP_S
 
 
 class Overrun(NamedTuple):

@@ -21,7 +21,7 @@ from course.errors import CourseError
 from course.places import PACKED, content
 from course.type_names import AnyValue, Function
 
-from . import available, limits
+from . import available
 from .ended import ChildKind, Ended, How
 from .messages import Reply, Task, pack_arguments, receive, send, unpack_returned
 
@@ -75,7 +75,7 @@ def call(
         and what its value becomes here (without them: lists, dicts, texts, numbers, bytes).
     timeout_s: CPU time that it may take, which a busy machine does not change.
     wall_s: seconds by the clock to wait at most, for what sleeps or hangs; by default
-        `limits.wall_s`.
+        `available.wall_s`.
     asleep_s: seconds by the clock in which it may only wait; by default 20, and for one that
         launches, which may wait for the GPU, any number.
     memory_bytes: how much memory it may take; by default `available.child_memory_bytes`.
@@ -90,8 +90,8 @@ def call(
             folder=os.getcwd(),
             path=sys.path,
             timeout_s=timeout_s,
-            wall_s=limits.wall_s(timeout_s) if wall_s is None else wall_s,
-            asleep_s=limits.asleep_s(kind) if asleep_s is None else asleep_s,
+            wall_s=available.wall_s(timeout_s) if wall_s is None else wall_s,
+            asleep_s=available.asleep_s(kind) if asleep_s is None else asleep_s,
             memory_bytes=available.child_memory_bytes() if memory_bytes is None else memory_bytes,
         )
     )
@@ -144,7 +144,7 @@ class Worker:
             for _ in range(1 if self.process is None else 2):
                 if self.process is None:
                     self._start()
-                patience_s = task.wall_s + limits.wall_s(START_S)
+                patience_s = task.wall_s + available.wall_s(START_S)
                 if not self._cancelled and (reply := self._ask(task, patience_s)):
                     return reply
                 errors = self._stop()

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from course.isolate import available, limits
+from course.isolate import available
 
 GIB = 2**30
 
@@ -112,7 +112,7 @@ def test_a_child_may_take_a_part_of_what_is_free(monkeypatch, free, given):
 
 
 def test_a_session_with_less_than_a_core_for_each_of_two_children_waits_longer(monkeypatch):
-    monkeypatch.setattr(limits, "cores", lambda: 4.0)
-    assert (limits.wall_s(10), limits.wall_s(100)) == (120, 300)
-    monkeypatch.setattr(limits, "cores", lambda: 0.5)
-    assert limits.wall_s(10) == 480
+    monkeypatch.setattr(available, "cores", lambda: 4.0)
+    assert (available.wall_s(10), available.wall_s(100)) == (120, 300)
+    monkeypatch.setattr(available, "cores", lambda: 0.5)
+    assert available.wall_s(10) == 480
