@@ -88,7 +88,8 @@ def listening(settings: Settings) -> Iterator[str]:
     address = f"unix://{settings.hub_folder}/engine.sock"
     service = subprocess.Popen(
         [engine, "system", "service", "--time", "0", address],
-        start_new_session=True, stderr=subprocess.DEVNULL,
+        # Where it is started, its monitors leave a file for each seat whose memory ended.
+        cwd=settings.hub_folder, start_new_session=True, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
         end = time.monotonic() + ANSWER_S
