@@ -7,8 +7,8 @@ MASK = "        power = tl.where(keys[None, :] < n_keys, power, 0.0)\n"
 D_POWER = "tl.dot(d_out, tl.trans(v))"
 DP_ROUNDED = [
     Mistake(name, {D_POWER: rounded}, "wrong", says, kind,
-        means="They round at once; dP and delta may be nearly equal, and the lost digits "
-        "are then all that is left.")
+        means="They round at once; dP and delta may be nearly equal, and then rounding "
+        "takes all that is left.")
     for name, rounded, says, kind in (
         ("dP added up in float16", f"{D_POWER[:-1]}, out_dtype=tl.float16)",
          "leave out out_dtype", "float16 sums"),
