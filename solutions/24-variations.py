@@ -173,8 +173,8 @@ check("sliding-window", window_kernel)
 # `q`, `k`, `v` and the result are `[all tokens, heads, D]`, contiguous float16, and `starts` has an int32 for
 # each text and one more. Program (i, t, h) takes the queries from i * BLOCK_M on, of head h of text t. A
 # query sees the keys of its own text, up to its own. The grid is made for the longest text. What is the
-# `length` of this one, and where does its head `begin`, in 64 bits? In PyTorch: attention with a causal mask for
-# each text alone.
+# `length` of this one, and where does its head `begin`, in 64 bits? In PyTorch: causal attention for each text
+# alone.
 
 
 # %%
