@@ -40,7 +40,7 @@ MISTAKES = {
             "a wider matrix."),
         Mistake("in float16", {
             "mask=mask, other=0.0).to(tl.float32)": "mask=mask, other=0.0)",
-        }, "wrong", "float16", "16 bits",
+        }, "wrong", "float16", "wrong in case 2",
             means="They let 16 bits add up; a sum of squares soon has no digits left there, or "
             "overflows."),
     ],
