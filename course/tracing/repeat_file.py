@@ -3,7 +3,6 @@
 import ast
 import io
 import platform
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -122,7 +121,7 @@ def _definitions(source: Source) -> str:
 
 def _joins(text: str) -> bool:
     """Whether a kernel may join blocks by Python's words: not where it asks for one truth."""
-    tree = ast.parse(textwrap.dedent(text))
+    tree = ast.parse(text)
     asking = [node.test for node in ast.walk(tree) if isinstance(node, ASKS)]
     asked = {id(node) for test in asking for node in ast.walk(test)}
     words = [
