@@ -36,6 +36,14 @@ def row_sum_kernel(x_ptr, out_ptr, n_cols, BLOCK_SIZE: tl.constexpr):
 
 
 @triton.jit
+def far_mask_kernel(x_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
+    """Its second load lies beyond all memory, and none of its lanes is active."""
+    i = tl.arange(0, BLOCK_SIZE)
+    far = tl.load(x_ptr + (i.to(tl.int64) + 2**40), mask=i >= n, other=0.0)
+    tl.store(out_ptr + i, tl.load(x_ptr + i) + far)
+
+
+@triton.jit
 def outer_sum_kernel(x_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
     i = tl.arange(0, BLOCK_SIZE)
     x = tl.load(x_ptr + i)

@@ -71,6 +71,12 @@ def test_row_sums_by_hand():
     assert counted.simple == {"fp32": 3 * 2 * (63 + 1)}
 
 
+def test_a_load_all_of_whose_lanes_are_masked_far_from_memory_has_no_row():
+    counted = cost(kernels.far_mask_kernel, (1,), floats(64), floats(64), 64, BLOCK_SIZE=64)
+    rows = [(access.kind, access.tensor, access.bytes) for access in counted.accesses]
+    assert rows == [("load", "x_ptr", 256), ("store", "out_ptr", 256)]
+
+
 def test_a_load_in_the_layout_of_a_slice_is_found_in_the_compiled_kernel():
     counted = cost(kernels.outer_sum_kernel, (1,), floats(64), floats(64, 64), BLOCK_SIZE=64)
     load = counted.accesses[0]
