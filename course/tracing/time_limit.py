@@ -29,6 +29,8 @@ def limited(seconds: float) -> Iterator[None]:
     if by_hand or math.isinf(seconds) or not in_main:
         yield
         return
+    if not seconds:  # which setitimer would take for no limit
+        raise Stopped
     start = time.thread_time()
 
     def look(*_: object) -> None:
