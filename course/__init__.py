@@ -69,6 +69,7 @@ _LAZY = {
     "specialize": ("course.lowering.specialization", "specialize"),
     "step_profile": ("course.benching.profiles", "step_profile"),
     "stock": ("course.aot.stock", None),
+    "training": ("course.benching.training", "training"),
     "vectors": ("course.verifying.inputs", "vectors"),
     "verify": ("course.verifying.api", "verify"),
 }

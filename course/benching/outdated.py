@@ -45,6 +45,10 @@ TIMED: dict[str, tuple[str, ...]] = {
     ),
     "swiglu": _ladder("kernels.swiglu.swiglu", 0),
     "transpose": _ladder("kernels.transpose.transpose", 1),
+    "training": (
+        "kernels.attention.flash_attention",
+        "kernels.attention.gradient.flash_attention_backward",
+    ),
     "vector_add": _ladder("kernels.vector_add.add", 2),
 }
 """What is recorded -> its functions. For an operation these are the versions of its ladder, and its

@@ -28,6 +28,7 @@ _MODULES = {
     "hierarchy": "course.draw.hierarchy_sketch",
     "ladder": "course.draw.ladder_plot",
     "layout": "course.lowering.layout_view",
+    "losses": "course.draw.loss_plot",
     "machine": "course.draw.machine_page",
     "merge": "course.draw.attention_sketches",
     "mbarrier": "course.draw.barrier_steps",

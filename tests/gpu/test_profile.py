@@ -5,9 +5,11 @@ What is timed runs in a process of its own: CUPTI stays at work in a process tha
 """
 
 import json
+import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -19,16 +21,20 @@ import triton.profiler as proton
 from course import profile
 from tests.profiling import program
 from tests.support.processes import ROOT
+from tools.record.step_profile import CUPTI, cupti
 
 pytestmark = [pytest.mark.gpu, pytest.mark.alone]
 
 
 def in_child(function, *arguments):
-    """What a function of this file returns in a process of its own."""
-    ended = subprocess.run(
-        [sys.executable, "-m", __name__, function, json.dumps(arguments)],
-        cwd=ROOT, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+    """What a function of this file returns in a process of its own, where Proton finds CUPTI."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, CUPTI).symlink_to(cupti())
+        ended = subprocess.run(
+            [sys.executable, "-m", __name__, function, json.dumps(arguments)],
+            cwd=ROOT, env=os.environ | {"TRITON_CUPTI_LIB_PATH": folder},
+            capture_output=True, text=True, timeout=300,
+        )  # fmt: skip
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return json.loads(ended.stdout.splitlines()[-1])
 

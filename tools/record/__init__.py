@@ -32,6 +32,7 @@ from . import (
     sanitizers,
     sectors,
     step_profile,
+    training,
 )
 from .ahead import compile_ahead
 
@@ -45,6 +46,7 @@ OBSERVED: dict[str, Callable[[], Recorded]] = {
     "profile": step_profile.measure,
     "reports": gpu_reports.measure,
     "sanitizers": sanitizers.measure,
+    "training": training.measure,
 }
 """Name -> what measures it. What a machine cannot measure is said, and stays as it was."""
 GPU = "gpu"

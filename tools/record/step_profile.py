@@ -103,7 +103,7 @@ def measure() -> StepProfile:
     """
     require_gpu()
     with tempfile.TemporaryDirectory(prefix="course-proton-") as folder:
-        (Path(folder) / CUPTI).symlink_to(_cupti())
+        (Path(folder) / CUPTI).symlink_to(cupti())
         where = f"TRITON_CUPTI_LIB_PATH={folder}"
         ended = run_command(["env", where, sys.executable, "-m", __name__, folder], MOST_S)
         if ended.how != "finished":
@@ -113,7 +113,7 @@ def measure() -> StepProfile:
     return StepProfile(machine=this_machine(), steps=steps)
 
 
-def _cupti() -> Path:
+def cupti() -> Path:
     """CUPTI of PyTorch's own CUDA, else of a toolkit."""
     folders = [*map(Path, site.getsitepackages()), Path(torch.__file__).parents[1]]
     patterns = (f"nvidia/*/lib/{CUPTI}*", f"triton/backends/nvidia/lib/cupti/{CUPTI}*")

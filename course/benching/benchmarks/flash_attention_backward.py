@@ -13,14 +13,18 @@ from course.benching.benchmarks import Function, Operation, Series, Study
 from course.benching.benchmarks import flash_attention as in_tl
 from course.benching.series import backward_of
 from course.verifying.inputs import Case, Input
-from kernels.attention import flash_attention
+from kernels.attention import flash_attention, gradient
+from kernels.attention.gluon import plan as launching
 from kernels.attention.gradient import (
     flash_attention_backward,
     flash_attention_backward_v1,
     flash_attention_backward_v2,
 )
+from kernels.attention.gradient.inputs import prepare_backward
 
 Gradients = tuple[torch.Tensor, ...]
+WITHOUT_ADDING = "without adding dQ"
+"""The series that shows what the additions to dQ cost."""
 
 DEVIATIONS = 6
 """How many standard deviations rounding may take a gradient off."""
@@ -60,6 +64,23 @@ def v2(
 ) -> torch.Tensor:
     """v2 of the ladder."""
     return _verified(flash_attention_backward_v2, d_out, q, k, v, causal)
+
+
+def _without_adding(
+    d_out: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor,
+    lse: torch.Tensor, causal: bool,
+) -> Gradients:  # fmt: skip
+    """The gradient in Gluon, but dQ is added to nothing, and stays 0: what that takes off its time
+    is what the additions cost."""
+    launch = prepare_backward(d_out, q, k, v, out, lse, None, causal, None, "bhmd")
+    launch_kernel = partial(gradient.hopper.launch_gradient, add_d_q=False)
+    return gradient.in_one_kernel(launch, launch_kernel)
+
+
+def _in_gluon() -> bool:
+    """Whether this machine's GPU runs the kernels in Gluon."""
+    here = torch.cuda.is_available() and gradient.hopper is not None
+    return here and launching.available(torch.empty(0, device="cuda"))
 
 
 def reference(
@@ -134,6 +155,9 @@ def _study(head_dim: int, causal: bool, dtype: torch.dtype) -> Study:
 
     series: Series = {"flash_attention_backward": ours(flash_attention_backward)}
     if dtype == torch.float16:
+        series[WITHOUT_ADDING] = lambda length: (
+            ours(_without_adding)(length) if _in_gluon() else None
+        )
         series["flash_attention_backward_v1"] = ours(flash_attention_backward_v1)
         if head_dim == 128:
             series["flash_attention_backward_v2"] = ours(flash_attention_backward_v2)

@@ -59,7 +59,15 @@ import torch
 import triton
 
 from kernels.attention.gradient.inputs import Backward, Gradients, prepare_backward
-from kernels.attention.gradient.settings import D_K, D_V, KEYS, MOST_TOGETHER, QUERIES, settings_in
+from kernels.attention.gradient.settings import (
+    D_K,
+    D_V,
+    KEYS,
+    KEYS_UNMASKED,
+    MOST_TOGETHER,
+    QUERIES,
+    settings_in,
+)
 from kernels.attention.gradient.tl import keys_kernel, queries_kernel, scale_kernel
 from kernels.attention.inputs import as_bhmd
 from kernels.attention.settings import Settings
@@ -97,7 +105,7 @@ def flash_attention_backward(
     launch = prepare_backward(d_out, q, k, v, out, lse, d_lse, causal, scale, layout)
     if hopper is None or deterministic or not hopper.servable(launch):
         return _in_two_kernels(launch)
-    return _in_one_kernel(launch, hopper.launch_gradient)
+    return in_one_kernel(launch, hopper.launch_gradient)
 
 
 def flash_attention_backward_v1(
@@ -119,12 +127,13 @@ def flash_attention_backward_v2(
 ) -> Gradients:
     """v2 of the gradient's ladder: one kernel for all three, with atomic additions to dQ."""
     launch = prepare_backward(d_out, q, k, v, out, lse, d_lse, causal, scale, layout)
-    return _in_one_kernel(launch, _launch_together)
+    return in_one_kernel(launch, _launch_together)
 
 
 def _in_two_kernels(launch: Backward) -> Gradients:
     if launch.forward.q.shape[3] <= MOST_TOGETHER:
-        _launch_keys(launch, settings_in(KEYS, launch.forward.q))
+        table = KEYS if launch.forward.causal else KEYS_UNMASKED
+        _launch_keys(launch, settings_in(table, launch.forward.q))
     else:
         _launch_keys(launch, settings_in(D_K, launch.forward.q), d_v=False)
         _launch_keys(launch, settings_in(D_V, launch.forward.q), d_k=False)
@@ -143,10 +152,13 @@ def _in_two_kernels(launch: Backward) -> Gradients:
     return launch.gradients
 
 
-def _in_one_kernel(
+def in_one_kernel(
     launch: Backward, launch_kernel: Callable[[Backward, torch.Tensor], None]
 ) -> Gradients:
-    """launch_kernel: adds dQ / scale to a tensor of float32."""
+    """The gradients by a kernel that adds to dQ.
+
+    launch_kernel: computes dK and dV, and adds dQ / scale to a tensor of float32.
+    """
     d_q, *_ = launch.gradients
     sums = torch.zeros(d_q.shape, dtype=torch.float32, device=d_q.device)
     launch_kernel(launch, sums)

@@ -10,15 +10,18 @@ Table = dict[int, dict[int, Settings]]
 MULTIPLE = 128
 """The largest tile of queries: lse2 and delta have rows of a multiple of it."""
 
-# Measured on an H200 with Triton 3.9.0 on 2026-11-23, in float16, batch * length = 16,384, heads *
-# head_dim = 2,048, at lengths of 1,024 and 4,096, full and causal, 4 to 8 candidates each. Those of
-# 64 and 99 KiB fit; their speed was not measured.
+# Measured on an H200 with Triton 3.9.0 in November 2026, in float16, batch * length = 16,384, heads
+# * head_dim = 2,048, at lengths of 1,024 and 4,096, full and causal, 4 to 8 candidates each. With 64
+# and 128 dimensions at 16,384 too, 7 to 13 candidates. Those of 64 and 99 KiB fit; their speed was
+# not measured.
 KEYS: Table = {
     64: {64: Settings(32, 32, 4, 1), 128: Settings(16, 32, 4, 1), 256: Settings(16, 16, 4, 1)},
     99: {64: Settings(32, 64, 4, 2), 128: Settings(32, 32, 4, 2), 256: Settings(16, 32, 4, 1)},
     227: {64: Settings(64, 64, 4, 3), 128: Settings(64, 128, 8, 3), 256: Settings(32, 32, 4, 2)},
 }
 """Of keys_kernel for dK and dV together, and for dQ beside them."""
+KEYS_UNMASKED: Table = KEYS | {227: KEYS[227] | {64: Settings(128, 64, 4, 2)}}
+"""Of keys_kernel for dK and dV together without a causal mask, which hides more of larger tiles."""
 D_K: Table = KEYS | {227: {256: Settings(64, 64, 4, 2)}}
 """Of keys_kernel for dK alone."""
 D_V: Table = KEYS | {227: {256: Settings(64, 128, 8, 2)}}
@@ -29,7 +32,7 @@ fill the registers, so there are two launches, and S is computed once more."""
 QUERIES: Table = {
     64: {64: Settings(32, 32, 4, 1), 128: Settings(32, 16, 4, 1), 256: Settings(16, 16, 4, 1)},
     99: {64: Settings(64, 32, 4, 2), 128: Settings(32, 32, 4, 2), 256: Settings(32, 16, 4, 1)},
-    227: {64: Settings(64, 64, 4, 2), 128: Settings(128, 64, 8, 3), 256: Settings(128, 32, 8, 2)},
+    227: {64: Settings(128, 64, 4, 3), 128: Settings(128, 64, 8, 3), 256: Settings(128, 32, 8, 2)},
 }
 """Of queries_kernel."""
 

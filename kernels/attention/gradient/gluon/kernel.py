@@ -87,6 +87,7 @@ class Program:
     scale: gl.tensor
     scale_log2: gl.tensor
     D: gl.constexpr
+    ADD_D_Q: gl.constexpr
 
 
 @gluon.jit
@@ -164,7 +165,8 @@ def take(
         column = CONSUMER * 64
     else:
         row = row + CONSUMER * ROWS
-    tma.async_atomic_add(program.d_q_desc, [keys.batch, head, row, column], d_q_tile)
+    if program.ADD_D_Q:
+        tma.async_atomic_add(program.d_q_desc, [keys.batch, head, row, column], d_q_tile)
     d_k = warpgroup_mma_wait(0, deps=[d_k])
     program.q_rows.ring.release(n)
     return d_k, d_v
@@ -211,6 +213,7 @@ def gradient_kernel(
     q_desc, k_desc, v_desc, d_out_desc, lse2_desc, delta_desc, d_q_desc, d_k_desc, d_v_desc,
     seqlen_q, seqlen_k, padded, nheads, pairs, heads_in_l2, scale, scale_log2,
     IS_CAUSAL: gl.constexpr, EVEN_N: gl.constexpr, HEADS_PER_KEY_HEAD: gl.constexpr,
+    ADD_D_Q: gl.constexpr,
 ):
     """Program p computes dK and dV of 128 keys, and adds what they give to dQ.
 
@@ -222,6 +225,7 @@ def gradient_kernel(
         added to it.
     pairs: key heads of all batches. heads_in_l2: so many of them come side by side.
     EVEN_N: whether 128 divides seqlen_k.
+    ADD_D_Q: whether to add dQ to memory. It is computed in any case: so the additions can be timed.
     """
     BLOCK_M: gl.constexpr = q_desc.block_shape[2]
     D: gl.constexpr = q_desc.block_shape[3]
@@ -251,7 +255,7 @@ def gradient_kernel(
     program = Program(
         q_desc, k_desc, v_desc, d_out_desc, lse2_desc, delta_desc, d_q_desc, d_k_desc, d_v_desc,
         q_rows, d_out_rows, k_ring, v_ring, d_s_tiles, d_s_full, d_q_tiles,
-        keys, scale, scale_log2, D,
+        keys, scale, scale_log2, D, ADD_D_Q,
     )
     gl.warp_specialize(
         [(consume, (program, 0)), (consume, (program, 1)), (produce, (program,))], [4, 1], [240, 24]

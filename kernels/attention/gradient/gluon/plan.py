@@ -47,7 +47,7 @@ def servable(launch: Backward) -> bool:
 class Plan:
     """A launch for all inputs of the same shapes, strides, dtype, device and options."""
 
-    def __init__(self, launch: Backward, sums: torch.Tensor) -> None:
+    def __init__(self, launch: Backward, sums: torch.Tensor, add_d_q: bool = True) -> None:
         q, k = launch.forward[:2]
         (batch, heads, seqlen_q, head_dim), (_, key_heads, seqlen_k, _) = q.shape, k.shape
         rows, keys = [1, 1, QUERIES[head_dim], head_dim], [1, 1, ROWS, head_dim]
@@ -63,7 +63,7 @@ class Plan:
             "heads_in_l2": min(SIDE_BY_SIDE, batch * key_heads),
             "scale": launch.forward.scale, "scale_log2": launch.forward.scale * LOG2E.value,
             "IS_CAUSAL": launch.forward.causal, "EVEN_N": seqlen_k % KEYS[head_dim] == 0,
-            "HEADS_PER_KEY_HEAD": heads // key_heads,
+            "HEADS_PER_KEY_HEAD": heads // key_heads, "ADD_D_Q": add_d_q,
         }
         # The kernel's arguments behind its descriptors, in its own order.
         self._values = tuple(values[name] for name in self.kernel.arg_names[len(blocks) :])
@@ -108,17 +108,19 @@ def _descriptor(x: torch.Tensor, fields: dict[str, Any]) -> TensorDescriptor:
 _plans: dict[tuple[Any, ...], Plan] = {}
 
 
-def launch_gradient(launch: Backward, sums: torch.Tensor) -> None:
+def launch_gradient(launch: Backward, sums: torch.Tensor, add_d_q: bool = True) -> None:
     """Launch the kernel for these inputs. sums: float32 of q's shape, to which dQ / scale is added.
+
+    add_d_q: without it sums stay as they are, to show what the additions cost.
     """
     q, k, v, _, _, scale, causal, layout = launch.forward
     tensors = (q, k, v, launch.d_out)
     key = (
-        *((x.shape, x.stride()) for x in tensors), q.dtype, q.device, scale, causal, layout
+        *((x.shape, x.stride()) for x in tensors), q.dtype, q.device, scale, causal, layout, add_d_q
     )
     plan = _plans.get(key)
     if plan is None:
         if len(_plans) >= MOST_PLANS:
             _plans.clear()
-        plan = _plans[key] = Plan(launch, sums)
+        plan = _plans[key] = Plan(launch, sums, add_d_q)
     plan(launch, sums)

@@ -77,6 +77,7 @@ class Program:
     scale: gl.tensor
     scale_log2: gl.tensor
     D: gl.constexpr
+    ADD_D_Q: gl.constexpr
 
 
 @gluon.jit
@@ -109,7 +110,9 @@ def add_d_q(program, CONSUMER: gl.constexpr, d_q, head, i, column: gl.constexpr)
     tma.store_wait(0)  # what the buffer held before has left it
     tile.reshape([ROWS, WIDTH]).store(d_q)
     fence_async_shared()  # TMA sees what the warps have stored
-    tma.async_atomic_add(program.d_q_desc, [program.keys.batch, head, i * ROWS, column], tile)
+    if program.ADD_D_Q:
+        at = [program.keys.batch, head, i * ROWS, column]
+        tma.async_atomic_add(program.d_q_desc, at, tile)
 
 
 @gluon.jit
@@ -218,6 +221,7 @@ def wide_kernel(
     q_desc, k_desc, v_desc, d_out_desc, lse2_desc, delta_desc, d_q_desc, d_k_desc, d_v_desc,
     seqlen_q, seqlen_k, padded, nheads, pairs, heads_in_l2, scale, scale_log2,
     IS_CAUSAL: gl.constexpr, EVEN_N: gl.constexpr, HEADS_PER_KEY_HEAD: gl.constexpr,
+    ADD_D_Q: gl.constexpr,
 ):
     """Program p computes dK and dV of 64 keys, and adds what they give to dQ.
 
@@ -250,7 +254,7 @@ def wide_kernel(
     program = Program(
         q_desc, k_desc, v_desc, d_out_desc, lse2_desc, delta_desc, d_q_desc, d_k_desc, d_v_desc,
         q_rows, d_out_rows, k_ring, v_ring, p_tile, d_s_tile, p_full, d_s_full, d_q_tiles,
-        keys, scale, scale_log2, D,
+        keys, scale, scale_log2, D, ADD_D_Q,
     )
     gl.warp_specialize(
         [(consume, (program, 0)), (consume, (program, 1)), (produce, (program,))], [4, 1], [240, 24]
