@@ -25,7 +25,7 @@ from kernels.attention import flash_attention
 
 BLOCKS, HEADS, HEAD_DIM, WORDS = 2, 8, 64, 32
 BATCH, LENGTH, PERIOD = 8, 2048, 32
-STEPS, UNTIMED = 600, 20
+STEPS, UNTIMED = 1000, 20
 """Steps of training, and how many of them are not timed, since kernels are compiled meanwhile."""
 RATE = 1e-3
 DEVICE = "cuda"

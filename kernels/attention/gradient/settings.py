@@ -11,9 +11,9 @@ MULTIPLE = 128
 """The largest tile of queries: lse2 and delta have rows of a multiple of it."""
 
 # Measured on an H200 with Triton 3.9.0 in November 2026, in float16, batch * length = 16,384, heads
-# * head_dim = 2,048, at lengths of 1,024 and 4,096, full and causal, 4 to 8 candidates each. With 64
-# and 128 dimensions at 16,384 too, 7 to 13 candidates. Those of 64 and 99 KiB fit; their speed was
-# not measured.
+# * head_dim = 2,048, at lengths of 1,024 and 4,096, full and causal, 4 to 8 candidates each. With
+# 64 and 128 dimensions at 16,384 too, 7 to 13 candidates. Those of 64 and 99 KiB fit; their speed
+# was not measured.
 KEYS: Table = {
     64: {64: Settings(32, 32, 4, 1), 128: Settings(16, 32, 4, 1), 256: Settings(16, 16, 4, 1)},
     99: {64: Settings(32, 64, 4, 2), 128: Settings(32, 32, 4, 2), 256: Settings(16, 32, 4, 1)},
