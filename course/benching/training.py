@@ -8,6 +8,8 @@ from course.table import numbers
 from .outdated import has_changed
 from .result import observation
 
+MILESTONES = (1, 3 / 4, 1 / 2, 1 / 4, 1 / 100)
+"""Parts of the first loss: the table has the steps at which these are reached."""
 LABELS = {"ours": "with our kernels", "torch": "with PyTorch's", "formula": "with the formula"}
 """Run -> how it is named."""
 
@@ -44,10 +46,17 @@ class Training(Recorded):
     def outdated(self) -> bool:
         return self.recorded and has_changed("training", self.source_hash)
 
+    def _milestones(self) -> list[int]:
+        losses = next(iter(self.runs.values())).losses
+        reached = (
+            next((step for step, loss in enumerate(losses) if loss <= part * losses[0]), None)
+            for part in MILESTONES
+        )
+        return sorted({step for step in reached if step is not None})
+
     def __str__(self) -> str:
         rows = [["", *(LABELS[name] for name in self.runs)]]
-        steps = len(next(iter(self.runs.values())).losses)
-        for step in sorted({0, steps // 4, steps // 2, 3 * steps // 4, steps - 1}):
+        for step in self._milestones():
             losses = (f"{run.losses[step]:.3f}" for run in self.runs.values())
             rows.append([f"loss at step {step + 1}", *losses])
         rows.append(["ms for a step", *(f"{run.ms:.1f}" for run in self.runs.values())])

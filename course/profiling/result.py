@@ -1,7 +1,7 @@
 """What `profile` returns: a program's kernels, what there is to gain most first."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -47,11 +47,18 @@ class Profile:
         self.notes: list[str] = []
         """What could not be seen, in sentences."""
 
-    def take(self, seen: Sequence[Row], timed: Timed) -> None:
-        """Take what was seen and what it took, once the program is over."""
+    def take(
+        self, seen: Sequence[Row], timed: Timed, lost: Mapping[str, int] | None = None
+    ) -> None:
+        """Take what was seen and what it took, once the program is over.
+
+        lost: reasons why launches are in no row -> how many are not.
+        """
         self._seen, self.others = list(seen), shared_out(seen, timed)
         if timed.problem:
             self.notes.append(f"No time was measured: {timed.problem}.")
+        for why, launches in (lost or {}).items():
+            self.notes.append(f"{launches:,} launches could not be looked at: {why}.")
         if len(devices := sorted(set().union(*(row.devices for row in seen)))) > 1:
             self.notes.append(f"Times are those of the GPUs {devices} together.")
         self.__dict__.pop("rows", None)
@@ -212,17 +219,19 @@ def shared_out(rows: Sequence[Row], timed: Timed) -> list[Other]:
     """Give each row the time of its kernels; what is nobody's is returned, by its name.
 
     A kernel's name and its grid say whose it is, and how often it ran, CUDA graphs included. Rows
-    that have both alike share time and launches by how often they were seen to be launched.
+    that have both alike share time and launches by how often they were seen to be launched. A row
+    that was not recorded has no grid: it takes what has its name and is no other row's.
     """
     owners: dict[Any, list[Row]] = {}
     for row in rows:
-        if row.recorded:
-            owners.setdefault((row.gpu_name, (*row.recorded.grid, 1, 1)[:3]), []).append(row)
+        grid = (*row.recorded.grid, 1, 1)[:3] if row.recorded else None
+        owners.setdefault((row.gpu_name, grid), []).append(row)
     names = {row.gpu_name for row in rows}
     others: dict[str, list[float]] = {}
     taken: dict[Any, list[float]] = {}
     for kernel in timed.kernels:
-        key = kernel.name, kernel.grid
+        key: Any = kernel.name, kernel.grid
+        key = key if key in owners else (kernel.name, None)
         if kernel.name in names and timed.is_trial(kernel):
             others.setdefault("trials of @triton.autotune", []).append(kernel.us)
         elif key in owners:

@@ -40,6 +40,8 @@ class Seen(Recorder):
         for a while: a look takes as long as half a launch does, and a GPU's profiler counts."""
         super().__init__()
         self.rows: dict[Any, Row] = {}
+        self.lost = Counter[str]()
+        """Why launches are in no row, and how many."""
         self._copies: type[Copies] = OnHost if data else Outlines
         self._target, self._on_new, self._lock = target, on_new, threading.Lock()
         self._thinly, self._known = thinly, Counter[int]()
@@ -55,8 +57,12 @@ class Seen(Recorder):
                 row.launches += 1
                 return None
             self._known[id(launch.kernel)] = 0
-            name = inner_kernel(launch.kernel).fn.__name__
+            kernel = inner_kernel(launch.kernel)
+            name = kernel.__name__
             self.rows[key] = launch.note = Row(name, _path(frame), self._target, gpu_name=name)
+        if kernel.fn is None:
+            launch.note.problem = "it is out of torch.compile's cache, without its source"
+            return None
         return self._copies()
 
     def begins(self, launch: WatchedLaunch) -> bool:
@@ -75,8 +81,11 @@ class Seen(Recorder):
         try:
             return step(launch)
         except Exception as error:
-            if launch.note is not None:
-                launch.note.problem = f"{type(error).__name__}: {error}"
+            problem = f"{type(error).__name__}: {error}"
+            if launch.note is None:
+                self.lost[problem] += 1
+            else:
+                launch.note.problem = problem
             return None
 
     def keep(self, launch: WatchedLaunch, recorded: Launch) -> None:

@@ -44,7 +44,7 @@ def is_gluon(kernel: KernelInterface) -> bool:
 
 def layers(kernel: KernelInterface) -> Iterator[KernelInterface]:
     """A kernel with all that stands above `@triton.jit`, then with one layer less, and so on."""
-    while not inspect.isfunction(kernel):
+    while kernel is not None and not inspect.isfunction(kernel):
         yield kernel
         kernel = kernel.fn
 

@@ -104,7 +104,7 @@ def launches_watched(recorder: Recorder, run: bool) -> Iterator[None]:
         def watched(tuner: Any, *args: AnyValue, **kwargs: AnyValue) -> Any:
             if getattr(here, "launch", None) is not None or kwargs.get("benchmark_run"):
                 return own_run(tuner, *args, **kwargs)
-            launch = begin(tuner.fn, args, {}, None)
+            launch = begin(_loaded(tuner), args, {}, None)
             try:
                 result = own_run(tuner, *args, **kwargs) if run else None
                 if launch.told:
@@ -125,6 +125,18 @@ def launches_watched(recorder: Recorder, run: bool) -> Iterator[None]:
         if not knobs.runtime.interpret:  # there it launches as everybody does
             stack.callback(when_imported(COMPILED, watched_compiled))
         yield
+
+
+def _loaded(tuner: Any) -> JITFunction:
+    """The kernel that torch.compile has written for a tuner.
+
+    One that was compiled by another process comes without its Python function, which is loaded
+    again, as PyTorch does where it needs it. One out of PyTorch's cache stays without.
+    """
+    load = getattr(tuner, "_reload_kernel", None)
+    if tuner.fn.fn is None and load is not None:
+        tuner.fn = load().fn
+    return tuner.fn
 
 
 def _choose(

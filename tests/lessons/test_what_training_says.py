@@ -4,10 +4,11 @@ import json
 import math
 import re
 
-from course import recorded
+from course import recorded, training
 from tests.support.lesson import Lesson, notebook_of
 
 LESSON = Lesson("Training")
+ADDING = ("without adding dQ", "flash_attention_backward")
 
 
 def printed(code):
@@ -61,3 +62,45 @@ def test_the_speeds_are_those_that_were_recorded():
     assert "you pay with a third of the speed" in LESSON.flat
     paid = ratios("flash_attention_backward_v1", "flash_attention_backward")
     assert 0.27 < 1 - sum(paid[2:]) / len(paid[2:]) < 0.37
+
+
+def test_without_additions_it_is_as_fast_as_said():
+    def gains(head_dim):
+        speeds = recorded(f"flash_attention_backward_{head_dim}")
+        pairs = [(speeds.at(name, x) for name in ADDING) for x in speeds.sizes]
+        return [without.speed / adding.speed for without, adding in pairs if without.x >= 1024]
+
+    narrow = [round(100 * gain - 100) for head_dim in (64, 128) for gain in gains(head_dim)]
+    assert "the additions cost 4 to 8 %" in LESSON.flat
+    assert (min(narrow), max(narrow)) == (4, 8)
+    assert min(gains(256)) > 1.3
+    wide = recorded("flash_attention_backward_256")
+    without, adding = (wide.at(name, 16384).speed for name in ADDING)
+    assert f"it reaches {adding:.0f} TFLOP/s" in LESSON.flat
+    assert f"it adds {adding / 160:.1f} TB/s" in LESSON.flat
+    assert f"Without them it would reach {without:.0f}" in LESSON.flat
+
+
+def test_the_model_that_was_recorded_learns_as_said():
+    runs = training().runs
+    ours, others = runs["ours"].losses, (runs["torch"].losses, runs["formula"].losses)
+    assert all(abs(a - b) < 0.1 for losses in others for a, b in zip(ours, losses, strict=True))
+    assert "For 150 steps the model learns little more" in LESSON.flat
+    assert ours[150] > 2.9 and ours[250] < 0.01
+    gib = {name: run.peak_bytes / 2**30 for name, run in runs.items()}
+    assert "fill 6 GiB" in LESSON.flat and round(gib["formula"]) == 6
+    assert "all tensors take less than 1 GiB" in LESSON.flat
+    assert gib["ours"] < 1 and gib["torch"] < 1
+    assert 2 * runs["ours"].ms < runs["formula"].ms
+    assert "PyTorch's step is shorter than ours" in LESSON.flat
+    assert runs["torch"].ms < runs["ours"].ms
+
+
+def test_a_call_of_the_gradient_takes_the_cpu_as_long_as_said():
+    names = [f"flash_attention_backward_64{end}" for end in ("", "_causal")]
+    records = [recorded(name + dtype) for name in names for dtype in ("", "_bfloat16")]
+    ours = [each.launch_us["flash_attention_backward"] for each in records]
+    theirs = [each.launch_us["torch, cuDNN"] for each in records]
+    assert "takes it 200 to 340 us, one of cuDNN's 119 to 153" in LESSON.flat
+    assert (round(min(ours), -1), round(max(ours), -1)) == (200, 340)
+    assert (round(min(theirs)), round(max(theirs))) == (119, 153)

@@ -12,6 +12,9 @@ import pytest
 import torch
 import triton
 
+from course import profile
+from course.profiling.gpu_times import GpuKernel, Timed
+from course.profiling.result import Profile
 from course.profiling.seen import Seen
 from course.triton_internals.launches_watched import COMPILED, launches_watched
 from course.when_imported import when_imported
@@ -71,6 +74,49 @@ def test_what_torch_compile_launches_is_recorded(module, monkeypatch):
     assert row.cost().distinct_loaded == 4 * 300
 
 
+class SentKernel:
+    """A kernel as another process sends it back: without its function."""
+
+    fn, __name__, arg_names = None, "scale_kernel", program.scale_kernel.fn.arg_names
+
+
+def test_a_kernel_that_another_process_compiled_is_loaded_again(module, monkeypatch):
+    monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
+    monkeypatch.setitem(sys.modules, COMPILED, module)
+    tuner, x = module.CachingAutotuner(), torch.ones(300)
+    tuner.fn, tuner._reload_kernel = SentKernel(), module.CachingAutotuner
+    seen = Seen(False, None, lambda _: None)
+    with launches_watched(seen, run=True):
+        tuner.run(x, x, 300, 2.0, stream=0)
+    (row,) = seen.rows.values()
+    assert row.recorded.grid == (3, 1, 1) and row.cost().distinct_loaded == 4 * 300
+
+
+def test_a_kernel_without_a_source_has_a_row_and_its_time(module, monkeypatch):
+    monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
+    monkeypatch.setitem(sys.modules, COMPILED, module)
+    tuner, x = module.CachingAutotuner(), torch.ones(300)
+    tuner.fn, tuner._reload_kernel = SentKernel(), None
+    seen, p = Seen(False, None, lambda _: None), Profile()
+    with launches_watched(seen, run=True):
+        for _ in range(2):
+            tuner.run(x, x, 300, 2.0, stream=0)
+    ran = [GpuKernel("scale_kernel", 0, 1.5, 0, (3, 1, 1))] * 2
+    p.take([*seen.rows.values()], Timed(ran))
+    assert (p[0].name, p[0].launches, p[0].us, p.others) == ("scale_kernel", 2, 3.0, [])
+    assert "is out of torch.compile's cache, without its source" in p[0].counted
+    assert "scale_kernel" in str(p)
+
+
+def test_a_launch_that_cannot_be_looked_at_is_counted(monkeypatch):
+    monkeypatch.setattr("course.profiling.seen._kind_of", lambda value: 1 / 0)
+    x = torch.ones(300)
+    with profile() as p:
+        y = program.scale(x, 2.0)
+    assert torch.equal(y, x * 2)
+    assert p.notes == ["1 launches could not be looked at: ZeroDivisionError: division by zero."]
+
+
 def test_a_module_that_is_imported_later_is_found_then_and_not_after_the_end(tmp_path, monkeypatch):
     (tmp_path / "later_module.py").write_text("value = 1\n")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -97,6 +143,8 @@ def test_pytorchs_launcher_has_what_is_used_of_it():
         "def _interpret_args_grid(",
         "self.launchers",
         "self.triton_meta",
+        "self.fn.fn is None",
+        "self.fn = self._reload_kernel().fn",
         "benchmark_run=False",
     ):
         assert used in text, used

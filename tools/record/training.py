@@ -28,7 +28,7 @@ BATCH, LENGTH, PERIOD = 8, 2048, 32
 STEPS, UNTIMED = 1000, 20
 """Steps of training, and how many of them are not timed, since kernels are compiled meanwhile."""
 RATE = 1e-3
-DEVICE = "cuda"
+DEVICE, DTYPE = "cuda", torch.bfloat16
 
 Attention = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -124,7 +124,7 @@ def _step(
 ) -> float:
     words = torch.randint(WORDS, (BATCH, PERIOD), device=DEVICE, generator=generator)
     text = words.repeat(1, LENGTH // PERIOD)
-    with torch.autocast(DEVICE, torch.bfloat16):
+    with torch.autocast(DEVICE, DTYPE):
         guesses = model(text)[:, PERIOD - 1 : -1]  # of the words that can be guessed
     loss = cross_entropy(guesses.flatten(0, 1).float(), text[:, PERIOD:].flatten())
     optimizer.zero_grad()
