@@ -12,7 +12,8 @@ from ..what_if import with_options
 WARPS = (1, 2, 4, 8, 16)
 STAGES = (2, 3, 4)
 MOST_REGISTERS = 512
-"""Registers that a thread may want for fewer warps to be tried: it has half as many."""
+"""Registers that a thread may want for fewer warps to be tried: it has half as many. What it spills
+counts too: to compile what spills more can take minutes."""
 _FLOAT64 = re.compile(r"(?<=\dx)f64\b|(?<![\w<])f64\b")
 
 
@@ -33,8 +34,9 @@ def cures_of(lowered: Lowered) -> Iterator[Cure]:
             yield Cure("float32", "float32", lowered.replace(ttir=in_float32(ttir)))
     options, resources = lowered.metadata["options"], lowered.resources
     warps, stages = options["num_warps"], options.get("num_stages", 1)
+    wanted = resources.registers + resources.spill_bytes // 4
     for number in WARPS:
-        fit = resources.registers * warps <= number * MOST_REGISTERS
+        fit = number > warps or wanted * warps <= number * MOST_REGISTERS
         if number != warps and number <= resources.most_warps and fit:
             yield from _compiled(lowered, num_warps=number)
     pipelined = "cp.async" in lowered.ptx or " tt.dot " in ttir
