@@ -32,6 +32,7 @@ WARPS_WITHOUT_A_LIMIT = 32
 """Warps that a multiprocessor is taken to hold where its limits are not known here (AMD)."""
 LINE_SECTORS = 4
 """Sectors of a cache line."""
+LINE_BYTES = LINE_SECTORS * SECTOR_BYTES
 MMA_ON_HOPPER = 0.62
 """The part of Hopper's tensor-core rate that mma.sync reaches (Luo and others, "Benchmarking and
 Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", 2024)."""
@@ -134,6 +135,21 @@ class Evidence:
     def locks(self) -> list[Lock]:
         """The locks that programs wait for."""
         return locks_of(self)
+
+    @cached_property
+    def contended(self) -> dict[str, float]:
+        """Tensor -> the requests of warps that update each of its lines, on average over the lines.
+
+        Without what waits for a lock, which is a time of its own.
+        """
+        waiting = {lock.access.call for lock in self.locks}
+        requests: dict[str, float] = defaultdict(float)
+        for access in self.accesses:
+            tensor = self.argument(access)
+            if access.kind == "update" and tensor is not None and access.call not in waiting:
+                lines = max(1, tensor.nbytes / LINE_BYTES)
+                requests[self.tensor(access)] += access.lines / lines
+        return requests
 
     @cached_property
     def iterations(self) -> list[Iterations]:
@@ -249,6 +265,7 @@ class Evidence:
             rounds=self.rounds,
             longest_rounds=max((each.rounds * each.most for each in self.uneven), default=0),
             lock_trips=max((lock.turns * lock.trips for lock in self.locks), default=0),
+            contended=max(self.contended.values(), default=0),
             fences=sum(run.times for run in self.executed if run.instruction.fences),
             simple=simple,
             special=sum(counts.special.values()),

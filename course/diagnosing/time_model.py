@@ -36,6 +36,9 @@ LATENCY_US = 0.55
 programs last 0.65 us each)."""
 START_US = 0.1
 """The time that a program takes to start, and its last stores to leave it."""
+UPDATED_LINE_NS = 10
+"""The time between two requests of warps that update the same line of 128 bytes: 8 to 13 in four
+kernels of docs/diagnose-trial.md, for 1 to 32 elements of the line."""
 PROGRAM_NS = 0.6
 """The time between the starts of two programs on the whole GPU (vector add in blocks of 32 and of
 64)."""
@@ -59,6 +62,8 @@ class Work:
     """Sectors that the requests of warps ask for."""
     lock_trips: float = 0
     """Trips to L2 that programs make one after the other, because each holds a lock meanwhile."""
+    contended: float = 0
+    """Requests of warps that update one line of memory, of the line that has most."""
     requests: float = 0
     """Instructions of one warp that load or store."""
     rounds: float = 1
@@ -111,6 +116,7 @@ class Work:
             ),
             "fences": self.waves * self.fences * LATENCY_US,
             "locks": self.lock_trips * LATENCY_US,
+            "updates of one line": self.contended * UPDATED_LINE_NS / 1e3,
             "starting programs": self.programs * PROGRAM_NS / 1e3,
         }
 

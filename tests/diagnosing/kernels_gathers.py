@@ -77,7 +77,7 @@ PAIRS = (
         ),
     ),
     Pair(
-        "sectors",
+        "contention",
         Launch(count_kernel, (N // 4096,), (NUMBERS, COUNTS, 4096)),
         Launch(count_by_program_kernel, (N // 4096,), (NUMBERS, COUNTS, 4096)),
     ),

@@ -38,7 +38,7 @@ GRID = ("idle multiprocessors", "starting programs")
 CAUSES = {
     "loads": ("sectors", "narrow", "shared reads", "small tiles", "repeats", "pipelining"),
     "stores": ("sectors", "narrow", "repeats"),
-    "atomics": ("sectors", "fences", "repeats"),
+    "atomics": ("sectors", "fences", "repeats", "contention"),
     "relaxed": ("fences",),
     "memory": ("sectors", "narrow", "repeats"),
     ADDRESSES: ("sectors", "narrow", "repeats", "instructions"),
@@ -80,10 +80,17 @@ def blamed(
 
 def _in_order(named: list[Finding], left: list[Finding], us: float) -> list[Finding]:
     """What was measured, and behind it what was not. Only a cause that no experiment is about comes
-    before a saving that counts for less and that no rule explains."""
+    before a saving that counts for less and that no rule explains, and before a change that helps:
+    a parameter is no reason."""
     if not left or left[0].without:
         return named + left
-    later = [each for each in named if _is_unexplained(each) and _weight(each, us) < left[0].gain]
+
+    def comes_later(finding: Finding) -> bool:
+        if _is_change(finding):
+            return left[0].gain >= LEAST_BOUND
+        return _is_unexplained(finding) and _weight(finding, us) < left[0].gain
+
+    later = [each for each in named if comes_later(each)]
     return [*(each for each in named if each not in later), left[0], *later, *left[1:]]
 
 
@@ -177,7 +184,12 @@ def unexplained(evidence: Evidence, experiment: Experiment, experiments: Experim
 
 
 def _is_unexplained(finding: Finding) -> bool:
-    return finding.cause in WORDS and not (finding.without and finding.without.cure)
+    return finding.cause in WORDS and not _is_change(finding)
+
+
+def _is_change(finding: Finding) -> bool:
+    """Whether a finding is no more than a change that helps."""
+    return finding.cause in WORDS and bool(finding.without and finding.without.cure)
 
 
 def _with_cures(named: list[Finding], us: float) -> list[Finding]:
@@ -186,11 +198,7 @@ def _with_cures(named: list[Finding], us: float) -> list[Finding]:
 
     us: the time of the launch as it is.
     """
-    cures = [
-        each
-        for each in named
-        if each.without and each.without.cure and each.cause in WORDS  # no rule names it
-    ]
+    cures = [each for each in named if _is_change(each)]
     causes = sorted(
         (each for each in named if each not in cures), key=lambda each: -_weight(each, us)
     )

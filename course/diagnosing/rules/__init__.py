@@ -26,6 +26,7 @@ COUNTED: tuple[Callable[[Evidence, Work], Iterator[Finding]], ...] = (
     repeats.small_tiles,
     repeats.repeated,
     atomics.locks,
+    atomics.contended,
     grid.ragged,
     grid.uneven,
     grid.too_small,

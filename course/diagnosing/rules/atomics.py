@@ -8,6 +8,16 @@ from ..executed import Run, lines_of
 from ..result import Finding
 from ..time_model import Work
 
+SEVERAL_REQUESTS = 1000
+"""Updates of a line, one after the other, from which on they are named: they take 10 us."""
+ADD_UP = (
+    "add up inside a program what goes to one place, over more rows before you update it; or let "
+    "each program store its sums apart, and add these up in a second launch."
+)
+ADD_UP_GATHERED = (
+    "add up inside the program what goes to one place, as tl.histogram does, and update each place "
+    "once."
+)
 SEVERAL_FENCES = 2
 """Fences that one line gives each warp, from which on they are named."""
 
@@ -38,6 +48,27 @@ def fences(evidence: Evidence, work: Work, executed: list[Run]) -> Iterator[Find
         "the end of the launch makes their results seen.",
         mended=work.less(fences=number),
         place=evidence.line(max(counts, key=lambda line: counts[line])),
+    )
+
+
+def contended(evidence: Evidence, work: Work) -> Iterator[Finding]:
+    """Updates that come to the same lines of memory, one after the other."""
+    name, requests = max(evidence.contended.items(), key=lambda each: each[1], default=("", 0.0))
+    if requests < SEVERAL_REQUESTS:
+        return
+    updates = [
+        access
+        for access in evidence.accesses
+        if access.kind == "update" and evidence.tensor(access) == name
+    ]
+    gathered = any(map(evidence.is_gather, updates))
+    yield Finding(
+        "contention",
+        f"update {name}: warps ask {requests:,.0f} times for each line of 128 bytes",
+        "updates of one line go one after the other, wherever they come from.",
+        ADD_UP_GATHERED if gathered else ADD_UP,
+        mended=replace(work, contended=0),
+        place=evidence.place(max(updates, key=lambda access: access.lines)),
     )
 
 

@@ -11,6 +11,7 @@ from course.type_names import with_article
 
 from ..evidence import Evidence
 from ..shared_memory import conflicts_of
+from .atomics import contended
 from .instructions import float64 as by_accident
 
 OFTEN = 2.0
@@ -72,7 +73,9 @@ def masked(evidence: Evidence) -> Iterator[str]:
 
 
 def updates(evidence: Evidence) -> Iterator[str]:
-    """Atomics that go to each element many times."""
+    """Atomics that go to each element many times, unless a rule has named them as a cause."""
+    if evidence.work and any(contended(evidence, evidence.work)):
+        return
     for access in evidence.accesses:
         tensor = evidence.argument(access)
         if access.kind != "update" or tensor is None:

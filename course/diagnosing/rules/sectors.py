@@ -9,6 +9,7 @@ from course.tracing.records import AccessCounts
 from ..evidence import LINE_SECTORS, Evidence, l2_sectors, sectors_of
 from ..result import Finding
 from ..time_model import Work
+from .atomics import ADD_UP_GATHERED, SEVERAL_REQUESTS
 from .widths import is_narrow
 
 WASTEFUL = 1.2
@@ -71,7 +72,8 @@ def _reason(evidence: Evidence, access: AccessCounts, needed: int) -> tuple[str,
     if evidence.is_gather(access):
         # What lies together by chance would be no better with other code.
         apart = access.touched >= APART * needed or (wasteful and access.kind == "update")
-        return _of_gather(evidence, access) if apart else None
+        contended = evidence.contended.get(evidence.tensor(access), 0) >= SEVERAL_REQUESTS
+        return _of_gather(evidence, access) if apart and not contended else None
     if is_misaligned(evidence, access):
         return MISALIGNED
     if access.touched >= APART * needed:
@@ -96,10 +98,7 @@ def _of_gather(evidence: Evidence, access: AccessCounts) -> tuple[str, str]:
     where = f"line{'s' if len(lines) > 1 else ''} {' and '.join(map(str, lines))}"
     why = f"the places are those that {where} loaded"
     if access.kind == "update":
-        return f"{why}, so that a program updates one place again and again.", (
-            "add up inside the program what goes to one place, as tl.histogram does, and update "
-            "each place once."
-        )
+        return f"{why}, so that a program updates one place again and again.", ADD_UP_GATHERED
     return f"{why}, and they lie apart in memory.", (
         "sort the indices, or take whole rows by one index each, so that what is asked for "
         "together lies together; indices in any order cost this."
