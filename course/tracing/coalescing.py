@@ -17,7 +17,7 @@ from course.triton_internals.operation_counts import Operations
 from .address_map import Argument, Arguments
 from .bounds import FoundError, Problem, Storages
 from .kernel_text import KernelText, Site
-from .records import AccessCounts, LaunchCounts, TensorPanel, joined
+from .records import ADDED, AccessCounts, LaunchCounts, TensorPanel, joined
 from .sample import weights
 from .touched_memory import ElementMap, StorageMarks
 
@@ -166,7 +166,7 @@ class LaunchCounter:
         if ended:
             numbers = [i + x * (j + y * k) for i, j, k in self.programs[:ended]]
             stand_for = weights(sizes, numbers, x * y * z)
-        each = self._each[: len(stand_for)]
+        each = _with_homes(self._each[: len(stand_for)])
         keys = dict.fromkeys(key for counts in each for key in counts)
         accesses = [joined([counts.get(key) for counts in each], stand_for) for key in keys]
         loaded, stored = (_growth(each, stand_for, kind) for kind in ("load", "store"))
@@ -196,6 +196,23 @@ class LaunchCounter:
             for name in counters[-1]
         }
         return {name: round(total) for name, total in totals.items() if round(total)}
+
+
+def _with_homes(each: list[Counts]) -> list[Counts]:
+    """The counts of each program, where what a call did with all lanes masked, which leads nowhere,
+    counts to the first tensor that it goes to otherwise."""
+    homes: dict[tuple[Site, str], tuple[Site, str, int | None]] = {}
+    for key in (key for counts in each for key in counts if key[2] is not None):
+        homes.setdefault(key[:2], key)
+    moved: list[Counts] = [{} for _ in each]
+    for counts, new in zip(each, moved, strict=True):
+        for key, count in counts.items():
+            home = homes.get(key[:2], key) if key[2] is None and not count.bytes else key
+            before = new.get(home, AccessCounts(count.file, count.line, count.kind, home[2]))
+            added = {name: getattr(before, name) + getattr(count, name) for name in ADDED}
+            like = before if before.bytes else count
+            new[home] = replace(like, **added, tensor=home[2], lanes=before.lanes or count.lanes)
+    return moved
 
 
 def _growth(each: list[Counts], stand_for: np.ndarray, kind: str) -> float:

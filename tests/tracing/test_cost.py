@@ -77,6 +77,13 @@ def test_a_load_all_of_whose_lanes_are_masked_far_from_memory_has_no_row():
     assert rows == [("load", "x_ptr", 256), ("store", "out_ptr", 256)]
 
 
+def test_what_a_program_does_with_all_lanes_masked_counts_to_where_others_go():
+    rows = [
+        (each.tensor, each.bytes, each.masked) for each in add(1024, 2, BLOCK_SIZE=1024).accesses
+    ]
+    assert rows == [(name, 4096, 1024) for name in ("x_ptr", "y_ptr", "out_ptr")]
+
+
 def test_a_load_in_the_layout_of_a_slice_is_found_in_the_compiled_kernel():
     counted = cost(kernels.outer_sum_kernel, (1,), floats(64), floats(64, 64), BLOCK_SIZE=64)
     load = counted.accesses[0]
