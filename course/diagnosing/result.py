@@ -35,7 +35,8 @@ class Finding:
     always: bool = False
     """Whether it is named although mending it by itself gains nothing."""
     certain: bool = False
-    """Whether it stands before all that is estimated: most of the GPU has nothing to do."""
+    """Whether it stands before all that is estimated: half of the GPU has nothing to do, or half of
+    the work is for nothing."""
     gain: float = 1
     """The time now over the time once it is mended, estimated or measured; at least 1."""
     without: Experiment | None = None

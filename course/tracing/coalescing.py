@@ -180,6 +180,7 @@ class LaunchCounter:
             simple=self._computed("simple", stand_for),
             special=self._computed("special", stand_for),
             dot=self._computed("dot", stand_for),
+            tiles=self._computed("tiles", stand_for),
             stopped=stopped,
             false_promise=self.doubted.reason if self.doubted else "",
         )

@@ -164,9 +164,10 @@ class LaunchCounts:
     storages: list[StorageCounts]
     tensors: list[TensorPanel]
     simple: dict[str, int]
-    """Floating-point operations, by type: see `operation_counts.Operations`."""
+    """Floating-point operations, by type, and tiles: see `operation_counts.Operations`."""
     special: dict[str, int]
     dot: dict[str, int]
+    tiles: dict[str, int]
     all_programs: int = 1
     """Those of the grid."""
     stopped: str = ""

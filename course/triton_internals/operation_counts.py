@@ -33,6 +33,10 @@ SPECIAL = (
 )
 
 
+KEPT, HIDDEN = "kept", "hidden"
+"""A tile of which tl.where keeps something, and one that a single number replaces as a whole."""
+
+
 @dataclass
 class Operations:
     """Floating-point results, counted by the type that they are computed in, as Triton names it."""
@@ -45,6 +49,10 @@ class Operations:
     dot: Counter[str] = field(default_factory=Counter)
     """Multiplications and additions of tl.dot and tl.dot_scaled, by the wider operand's type (fp32:
     by its precision)."""
+    tiles: Counter[str] = field(default_factory=Counter)
+    """Tiles that tl.where has taken from blocks of the shape of the last tl.dot: KEPT or HIDDEN."""
+    shape: tuple[int, ...] = ()
+    """That of the result of the last tl.dot."""
 
 
 @contextlib.contextmanager
@@ -54,7 +62,8 @@ def operations_counted() -> Iterator[Operations]:
     simple, special = operations.simple, operations.special
     builders = {f"create_{name}": _results(simple, weight) for name, weight in SIMPLE.items()}
     builders |= {f"create_{name}": _results(special, 1) for name in SPECIAL}
-    builders |= {"create_dot": _dots(operations.dot), "create_atomic_rmw": _atomics(simple)}
+    builders |= {"create_dot": _dots(operations), "create_atomic_rmw": _atomics(simple)}
+    builders |= {"create_select": _selects(operations)}
     builders |= {"create_dot_scaled": _scaled_dots(operations.dot)}
     reductions = dict.fromkeys(("sum", "min_max"), _reductions(simple))
     scans = dict.fromkeys(("cumsum", "cumprod"), _scans(simple))
@@ -94,16 +103,36 @@ def _results(counter: Counter[str], weight: int) -> Count:
     return count
 
 
-def _dots(counter: Counter[str]) -> Count:
+def _dots(operations: Operations) -> Count:
     def count(
         result: TensorHandle, a: TensorHandle, b: TensorHandle, d: TensorHandle, *options: Any
     ) -> None:
         kind = str(a.dtype.scalar)
         if kind == "fp32":  # by the precision: tf32, tf32x3 or ieee
             kind = str(options[0]).rpartition(".")[2].lower()
-        counter[kind] += 2 * result.data.size * a.data.shape[-1]
+        operations.dot[kind] += 2 * result.data.size * a.data.shape[-1]
+        operations.shape = result.data.shape
 
     return count
+
+
+def _selects(operations: Operations) -> Count:
+    def count(
+        result: TensorHandle, condition: TensorHandle, one: TensorHandle, other: TensorHandle
+    ) -> None:
+        if result.data.shape != operations.shape or not result.dtype.scalar.is_floating():
+            return
+        if _is_number(other):
+            operations.tiles[KEPT if condition.data.any() else HIDDEN] += 1
+        elif _is_number(one):
+            operations.tiles[HIDDEN if condition.data.all() else KEPT] += 1
+
+    return count
+
+
+def _is_number(block: TensorHandle) -> bool:
+    """Whether all elements of a block are the same."""
+    return bool((block.data == block.data.flat[0]).all())
 
 
 FORMATS = {"BF16": "bf16", "FP16": "fp16", "E2M1": "fp4"}

@@ -84,7 +84,7 @@ def test_a_fence_is_one_for_the_whole_gpu(name, fences):
 def test_what_prepares_a_call_for_a_special_case_is_not_counted():
     from course.tracing.records import LaunchCounts
 
-    counts = LaunchCounts("kernel", 1, [], [], [], {}, {}, {})
+    counts = LaunchCounts("kernel", 1, [], [], [], {}, {}, {}, {})
     ran = executed(parsed(LISTING), counts, [], frozenset({("kernel.py", 7)}))
     assert "CALL" not in [run.instruction.operation for run in ran]
 

@@ -81,9 +81,11 @@ def blamed(
 def _in_order(named: list[Finding], left: list[Finding], us: float) -> list[Finding]:
     """What was measured, and behind it what was not. Only a cause that no experiment is about comes
     before a saving that counts for less and that no rule explains, and before a change that helps:
-    a parameter is no reason."""
+    a parameter is no reason. What is certain comes first."""
+    certain = [each for each in left if each.certain and not each.without]
+    left = [each for each in left if each not in certain]
     if not left or left[0].without:
-        return named + left
+        return [*certain, *named, *left]
 
     def comes_later(finding: Finding) -> bool:
         if _is_change(finding):
@@ -91,7 +93,8 @@ def _in_order(named: list[Finding], left: list[Finding], us: float) -> list[Find
         return _is_unexplained(finding) and _weight(finding, us) < left[0].gain
 
     later = [each for each in named if comes_later(each)]
-    return [*(each for each in named if each not in later), left[0], *later, *left[1:]]
+    sooner = [each for each in named if each not in later]
+    return [*certain, *sooner, left[0], *later, *left[1:]]
 
 
 def weighed(evidence: Evidence, experiments: Experiments) -> Iterator[tuple[Experiment, float]]:
