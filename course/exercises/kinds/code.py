@@ -33,6 +33,9 @@ class CodeExercise:
     """Elements that one program may take: far more programs are wrong. None: any number may run."""
     longer: Callable[[int], Case] | None = None
     """Makes a case that a grid of fixed size leaves a part of, from the elements it can write."""
+    loads_reach: bool = False
+    """Whether `longer` is given the elements that such a grid can load: those that a sum writes
+    say nothing of how many it adds up."""
     most_launches: int | None = None
     most_bytes: Callable[..., int] | None = None
     """The most that kernels may load and store together, from a case's tensors and scalars."""
