@@ -133,6 +133,8 @@ class LauncherExercise(CodeExercise):
     block: int | None = 1024
     trials: int = 0
     """The configurations that `@triton.autotune` must try in the first case."""
+    in_place: bool = False
+    """Whether kernels may store to nothing but the tensor that is returned."""
 
     form = "a launcher, a plain function that launches a kernel and returns a tensor"
     answer_is = "a plain function"
