@@ -104,7 +104,10 @@ class Storages:
             flat.copy_(torch.from_numpy(array).to(flat.dtype))
 
     def argument(self, name: str, value: "Argument") -> "Value":
-        """An argument of a launch as the kernel sees it."""
+        """An argument of a launch as the kernel sees it. name: also of a part of it, as "x[0]"."""
+        if isinstance(value, tuple):
+            parts = [self.argument(f"{name}[{i}]", part) for i, part in enumerate(value)]
+            return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
         if isinstance(value, torch.Tensor):
             dtype = _dtype(name, value)
             steps = zip(value.shape, value.stride(), strict=True)
