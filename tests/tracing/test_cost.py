@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 import torch
+import triton
 from triton.experimental import gluon
 from triton.tools.tensor_descriptor import TensorDescriptor
 
@@ -412,10 +413,15 @@ def test_a_grid_of_integers_of_numpy_and_torch():
         assert cost(kernels.add_kernel, grid, *args, BLOCK_SIZE=32).programs == 2
 
 
-def test_clusters_are_refused():
-    words = "cost follows programs that run by themselves, and num_ctas=2 joins them"
+@pytest.mark.parametrize("function", [cost, replay, draw.access])
+def test_clusters_are_refused(function):
+    words = "follows programs that run by themselves, and num_ctas=2 joins them"
     with pytest.raises(CourseError, match=words):
-        add(64, 2, BLOCK_SIZE=32, num_ctas=2)
+        function(kernels.add_kernel, (2,), *[floats(64)] * 3, 64, BLOCK_SIZE=32, num_ctas=2)
+    in_two = triton.Config({"BLOCK_SIZE": 32}, num_ctas=2)
+    tuned = triton.autotune([in_two], key=[])(kernels.add_kernel)
+    with pytest.raises(CourseError, match=words):
+        function(tuned, (2,), *[floats(64)] * 3, 64, config=0)
 
 
 @gluon.jit
