@@ -194,8 +194,8 @@ def test_floats_are_exchanged():
     result = verify(kernels.launcher(kernels.exchange_kernel), exchanged, cases)
     assert result.right, result
     assert lower(kernels.exchange_kernel, floats(), floats()).ptx.count("atom.") == 2
-    updates = [each for each in cost(kernels.exchange_kernel, (1,), floats(), floats()).accesses]
-    assert [each.bytes for each in updates if each.kind == "update"] == [128, 64]
+    accesses = cost(kernels.exchange_kernel, (1,), floats(), floats()).accesses
+    assert [each.bytes for each in accesses if each.kind == "update"] == [128, 64]
 
 
 def test_an_atomic_of_bfloat16_is_what_the_interpreter_lacks():
