@@ -144,6 +144,12 @@ def descriptor_update_kernel(x_ptr, out_ptr):
 
 
 @triton.jit
+def descriptor_maximum_kernel(x_ptr, out_ptr):
+    out = tl.make_tensor_descriptor(out_ptr, [64], [1], [64])
+    out.atomic_max([0], tl.load(x_ptr + tl.arange(0, 64)))
+
+
+@triton.jit
 def scaled_kernel(x_ptr, out_ptr, scale):
     offsets = tl.arange(0, 64)
     tl.store(out_ptr + offsets, tl.load(x_ptr + offsets) * scale)

@@ -185,6 +185,14 @@ def test_replay_and_cost_do_not_blame_a_kernel_for_what_the_interpreter_lacks():
     assert "registers" in registers
 
 
+@pytest.mark.parametrize("tool", [lower, cost])
+def test_a_descriptor_is_said_to_take_no_such_type_in_an_atomic(tool):
+    grid = () if tool is lower else ((1,),)
+    words = "a descriptor's atomics take integers of 32 or 64 bits"
+    with pytest.raises(CourseError, match=words):
+        tool(kernels.descriptor_maximum_kernel, *grid, floats(), floats())
+
+
 def test_floats_are_exchanged():
     def exchanged(x):
         lanes = torch.arange(64)
