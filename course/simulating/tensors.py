@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
@@ -104,7 +104,11 @@ class Storages:
             flat.copy_(torch.from_numpy(array).to(flat.dtype))
 
     def argument(self, name: str, value: "Argument") -> "Value":
-        """An argument of a launch as the kernel sees it."""
+        """An argument of a launch as the kernel sees it. name: also of a part of it, as "x[0]"."""
+        if isinstance(value, tuple):
+            parts = (self.argument(f"{name}[{i}]", part) for i, part in enumerate(value))
+            make: Callable[[Iterable[Value]], Value] = getattr(value, "_make", tuple)
+            return make(parts)
         if isinstance(value, torch.Tensor):
             dtype = _dtype(name, value)
             steps = zip(value.shape, value.stride(), strict=True)

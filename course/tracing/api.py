@@ -19,7 +19,15 @@ from course.triton_internals.jit_functions import plain_function
 from course.type_names import AnyValue, Kernel
 
 from . import worker
-from .launch import TRACE_S, measured_us, packed, requested, value_of, whole_numbers
+from .launch import (
+    TRACE_S,
+    measured_us,
+    packed,
+    refuse_clusters,
+    requested,
+    value_of,
+    whole_numbers,
+)
 from .records import Element, Recording
 from .replay import Replay
 from .replay_text import grid_text
@@ -123,6 +131,7 @@ def replay(kernel: Kernel, grid: Any, *args: AnyValue, **kwargs: AnyValue) -> Re
         for name in ("program", "element")
     }
     launch = requested("replay", kernel, grid, args, kwargs)
+    refuse_clusters("replay", (launch.given | launch.kwargs).get("num_ctas", 1))
     program = _program(options["program"], launch.grid)
     element = _element(options["element"])
 

@@ -72,8 +72,10 @@ class LaunchCounter:
         self._each.append({})
         self._places.clear()
         self._operations_before.append(deepcopy(self._operations))
+        (x, y, _), (i, j, k) = self.launch.grid, program
+        part = (i + x * (j + y * k)) / math.prod(self.launch.grid)
         for marks in self._marks.values():
-            marks.next_program()
+            marks.next_program(part)
 
     def forget_unfinished(self) -> None:
         """Take the running program out of the counts; the first one stays, or nothing would."""

@@ -115,6 +115,18 @@ def requested(
     )
 
 
+def refuse_clusters(caller: str, programs: AnyValue) -> None:
+    """Raise CourseError for a launch in clusters of several programs.
+
+    programs: what `num_ctas` is. caller: as in `requested`.
+    """
+    if isinstance(programs, int) and programs > 1:
+        raise CourseError(
+            f"{caller} follows programs that run by themselves, and num_ctas={programs} joins "
+            "them: leave it out."
+        )
+
+
 def _no_argument(value: AnyValue, parameter: inspect.Parameter) -> str:
     """What a value is that the compiler does not take for a parameter; empty if it may."""
     if "constexpr" in str(parameter.annotation):

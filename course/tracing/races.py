@@ -52,6 +52,8 @@ class Activity:
     store before."""
     reach: int = 0
     """Elements that a launch can write: its programs times the lanes that one stores, at most."""
+    reach_of_loads: int = 0
+    """The same of the lanes that one loads."""
     storages_stored: dict[int, OwnLine | None] = field(default_factory=dict)
     """The address of each storage that was stored to, with the first line that did."""
 
@@ -92,6 +94,7 @@ class AccessLog:
         self._numbers: dict[Program, int] = {}
         """The programs' numbers, in the order of arrival."""
         self._lanes_stored: Counter[Program] = Counter()
+        self._lanes_loaded: Counter[Program] = Counter()
         self.problem: Problem | None = None
         self.activity = Activity()
         self.undefined = False
@@ -141,7 +144,9 @@ class AccessLog:
         self._lines.append(running_line())
         if not self.undefined and access.undefined and not access.active.all():
             self.undefined, self.undefined_line = True, self._lines[-1]
-        if access.kind != "load":
+        if access.kind == "load":
+            self._lanes_loaded[access.program] += access.active.size
+        else:
             if addresses.size:
                 for start, size in self._storages.places:
                     if start <= addresses[0] < start + size:
@@ -155,8 +160,10 @@ class AccessLog:
         if programs - busy > activity.idle_programs:
             activity.idle_programs, activity.busy_programs = programs - busy, busy
         activity.back_and_forth |= self._goes_back_and_forth()
-        reach = programs * max(self._lanes_stored.values(), default=0)
-        activity.reach = max(activity.reach, reach)
+        stored = programs * max(self._lanes_stored.values(), default=0)
+        loaded = programs * max(self._lanes_loaded.values(), default=0)
+        activity.reach = max(activity.reach, stored)
+        activity.reach_of_loads = max(activity.reach_of_loads, loaded)
         if self._launch and self._accesses and not self.problem:
             problem = stray(self._launch, self._accesses, self._lines, self._regions)
             # With atomics, programs can order one another.
@@ -166,7 +173,8 @@ class AccessLog:
         if self._launch:
             self.followed = Followed(self._launch, self._accesses, self._lines)
         self._launch = None
-        self._accesses, self._lines, self._numbers, self._lanes_stored = [], [], {}, Counter()
+        self._accesses, self._lines, self._numbers = [], [], {}
+        self._lanes_stored, self._lanes_loaded = Counter(), Counter()
 
     def _goes_back_and_forth(self) -> bool:
         starts: dict[Program, list[int]] = {}

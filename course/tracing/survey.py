@@ -11,7 +11,7 @@ from course.lowering.occupancy import Resources
 from course.type_names import AnyValues, Kernel
 
 from . import worker
-from .launch import TRACE_S, LaunchRequest, packed, requested, value_of
+from .launch import TRACE_S, LaunchRequest, packed, refuse_clusters, requested, value_of
 from .program_sizes import program_sizes
 from .records import LaunchCounts
 from .sample import Plan
@@ -55,11 +55,7 @@ def survey(
     try:
         again = Request.of(launch.reference, launch.args, launch.kwargs)
         lowered = lower_again(again, target)
-        if (clusters := lowered.metadata["options"].get("num_ctas", 1)) > 1:
-            raise CourseError(
-                f"{caller} follows programs that run by themselves, and num_ctas={clusters} joins "
-                "them: leave it out."
-            )
+        refuse_clusters(caller, lowered.metadata["options"].get("num_ctas", 1))
         requests, resources = requests_of(lowered), lowered.resources
         texts = {line.frame: line.text.strip() for line in lowered.lines.source}
     except LowerError as error:

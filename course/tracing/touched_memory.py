@@ -13,6 +13,12 @@ MOST_MAPPED = 2**28
 """Elements of a tensor for which it is noted who touched each."""
 MOST_MARKS = 2**29
 """Places of a storage that are marked one by one; of a larger one sectors are."""
+REGIONS = 16
+"""Parts of a grid, one behind the other: for each place it is known which of them touched it. A
+sample has a cluster of neighbors in each."""
+COMMON = 4
+"""Regions that touch what all programs share: of such places no further ones are expected in what
+was not followed, since a sample that misses one finds few of the others so often."""
 
 
 class ElementMap:
@@ -96,9 +102,13 @@ class StorageMarks:
             sum((argument.end - argument.address) // SECTOR_BYTES + 1 for argument in arguments),
         )
         count = size // self._grain + 1
-        self._loaded, self._stored = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
+        self._regions = REGIONS if count <= MOST_MARKS // 2 else 1  # for want of memory
+        kind = np.uint16 if self._regions > 1 else np.uint8
+        self._loaded, self._stored = np.zeros(count, dtype=kind), np.zeros(count, dtype=kind)
+        self._bit = 1
+        """What marks a place: the bit of the running program's region."""
         self._new: list[tuple[np.ndarray, np.ndarray]] = []
-        """Marks that the running program was the first to make, and where."""
+        """Marks that the running program was the first of its region to make, and where."""
 
     def mark(self, access: Access) -> None:
         addresses = access.addresses
@@ -112,30 +122,45 @@ class StorageMarks:
                 self._mark(self._stored, places.astype(np.int64))
 
     def _mark(self, marks: np.ndarray, places: np.ndarray) -> None:
-        self._new.append((marks, places[~marks[places]]))
-        marks[places] = True
+        before = marks[places]
+        self._new.append((marks, places[before & self._bit == 0]))
+        marks[places] = before | self._bit
 
-    def next_program(self) -> None:
+    def next_program(self, part: float) -> None:
+        """part: where in the grid the program stands, from 0 to 1."""
         self._new.clear()
+        self._bit = 1 << int(part * self._regions)
 
     def forget_program(self) -> None:
         """Take back what the running program has marked."""
         for marks, places in self._new:
-            marks[places] = False
+            marks[places] ^= self._bit
 
     def counts(self, loaded: float = 1, stored: float = 1) -> StorageCounts:
         """What was touched. loaded, stored: how many times as much the whole launch moves.
 
-        Programs may touch what others do: of no storage is more touched than its tensors have.
+        Programs may touch what others do: of no storage is more touched than its tensors have, and
+        what programs all over the grid have touched is there once.
         """
         return StorageCounts(
             self._distinct(self._loaded, loaded), self._distinct(self._stored, stored)
         )
 
     def _distinct(self, marks: np.ndarray, times: float) -> Distinct:
-        addresses = np.flatnonzero(marks) * self._grain + self._start
+        places = np.flatnonzero(marks)
+        addresses = places * self._grain + self._start
         bytes, sectors = addresses.size * self._grain, np.unique(addresses // SECTOR_BYTES).size
+        if times == 1:
+            return Distinct(bytes, sectors)
+        regions = sum((marks[places] >> bit & 1 for bit in range(self._regions)), 0 * places)
+        shared = addresses[regions >= COMMON]
+        once = Distinct(shared.size * self._grain, np.unique(shared // SECTOR_BYTES).size)
         return Distinct(
-            min(round(times * bytes), max(bytes, self._most.bytes)),
-            min(round(times * sectors), max(sectors, self._most.sectors)),
+            min(_grown(bytes, once.bytes, times), max(bytes, self._most.bytes)),
+            min(_grown(sectors, once.sectors, times), max(sectors, self._most.sectors)),
         )
+
+
+def _grown(touched: int, once: int, times: float) -> int:
+    """What grows with the programs, and what does not: `once` of what was touched."""
+    return round(times * (touched - once)) + once

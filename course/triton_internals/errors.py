@@ -74,6 +74,8 @@ _OUTSIDE_A_KERNEL = "Did you forget to add @triton.jit"
 """How Triton refuses a function of the language outside of a kernel."""
 _NO_CONSTANT = "a computed value stands where Triton needs a constant, as for an axis or a shape"
 """Triton's own Python code met a block there, and called the language outside of a kernel."""
+_NO_ATOMIC = "Unsupported data type"
+"""How the interpreter refuses an atomic update of a type that it does not know."""
 _CONSTANT = "'constexpr' object has no attribute 'handle'"
 _NO_END = (
     "the condition of the `while` is a constant, so the loop never ends or never runs: compute it "
@@ -94,7 +96,7 @@ def raised_in_kernel(error: Exception) -> Exception:
 
 def lacks_bfloat16(error: Exception) -> bool:
     """Whether the interpreter stopped for want of bfloat16's constants, or of atomics on it."""
-    return "get_bf16" in str(error) or "Unsupported data type" in str(error)
+    return "get_bf16" in str(error) or _NO_ATOMIC in str(error)
 
 
 def lacking(error: Exception) -> str:
@@ -111,6 +113,11 @@ def lacking(error: Exception) -> str:
             return f"{last.name}, a method of an @aggregate class"
     if isinstance(last, NotImplementedError) and "interpreter" in str(last):
         return _language_function(last) or str(last)
+    if isinstance(last, ValueError) and str(last) == _NO_ATOMIC:
+        function = _language_function(last)
+        values = (frame.f_locals.get("val") for frame in reversed(_frames(last)))
+        value = next((each for each in values if each is not None), None)
+        return f"{function} of {value.dtype.scalar}" if function and value is not None else ""
     # The interpreter gives its own functions of the language to a kernel: one that refuses is
     # another's.
     in_a_kernel = any(isinstance(each, InterpreterError) for each in chain)
@@ -135,10 +142,14 @@ def _frames(error: Exception) -> list[FrameType]:
 
 
 def _language_function(error: Exception) -> str:
-    """The function of Triton's language in which an error was raised, as a kernel names it."""
+    """The function of Triton's language in which an error was raised, as a kernel names it, or the
+    method of a tensor descriptor."""
     for frame in _frames(error):
         name = frame.f_code.co_name
         in_language = frame.f_code.co_filename == triton.language.core.__file__
+        itself = frame.f_locals.get("self")
+        if in_language and isinstance(itself, triton.language.core.tensor_descriptor_base):
+            return f"the {name} of a tensor descriptor"
         if in_language and hasattr(triton.language, name):
             return f"tl.{name}"
     return ""

@@ -38,6 +38,7 @@ def gaps_filled() -> Iterator[None]:
     - kernels that take names from the function around them;
     - grids that are lists;
     - conversions from and to 8 bits, rounded to the nearest;
+    - tl.atomic_xchg of floats;
     - those functions of libdevice that NumPy or Python has.
 
     Where a kernel needs more of libdevice, or inline assembly, it raises CannotInterpretError.
@@ -74,6 +75,7 @@ def gaps_filled() -> Iterator[None]:
         patched(interpreter.InterpretedFunction, rewritten_fn=_rewritten),
         patched(interpreter.GridExecutor, __init__=_with_grid),
         patched(interpreter.ReduceOps, sum=summed),
+        patched(interpreter._interpreter, atomic_rmw=_atomic_update),
         patched(interpreter.InterpreterBuilder, create_inline_asm=_lacking("inline assembly")),
         patched(interpreter.InterpreterBuilder, create_extern_elementwise=_library_function),
     ):
@@ -215,6 +217,20 @@ def _lacking(what: str) -> Function:
         raise CannotInterpretError(what)
 
     return call
+
+
+_own_atomic_update: Callable[..., np.ndarray] = interpreter._interpreter.atomic_rmw
+
+
+def _atomic_update(
+    operation: Any, pointers: np.ndarray, values: np.ndarray, *mask_and_order: Any
+) -> np.ndarray:
+    """An atomic update. The interpreter by itself exchanges integers alone: of floats, the bits."""
+    floats = values.dtype
+    if operation != interpreter._interpreter.RMW_OP.XCHG or floats.kind != "f":
+        return _own_atomic_update(operation, pointers, values, *mask_and_order)
+    bits = values.view(f"u{floats.itemsize}")
+    return _own_atomic_update(operation, pointers, bits, *mask_and_order).view(floats)
 
 
 def _library_function(

@@ -35,6 +35,7 @@ def verify(
     contiguous: bool = False,
     first_wrong_only: bool = False,
     case_s: float = CASE_S,
+    most_elements: int = CPU_MODE_ELEMENTS,
     block: int | None = None,
     strict_promises: bool = False,
     sanitizers: Sequence[str] = (),
@@ -60,6 +61,7 @@ def verify(
     first_wrong_only: leave out the cases after the first wrong one.
     case_s: in CPU mode, how long the main thread may compute on one case. After that the case is
         left to the GPU, as are those that are as large. Another thread cannot be stopped.
+    most_elements: in CPU mode, the elements of the largest input; larger cases are left to the GPU.
     block: elements that one program may well take. In CPU mode a call that starts far more programs
         is wrong, whatever its result. By default any number may run.
     strict_promises: whether a promise that does not hold is wrong too where it does no harm.
@@ -81,7 +83,7 @@ def verify(
     name = getattr(function, "__name__", type(function).__name__)
     trial = Trial(function, reference, tolerance, absolute, contiguous, block, strict_promises)
     outcomes: list[CaseOutcome] = []
-    pace = _Pace()
+    pace = _Pace(most_elements)
     for case in track(cases, f"Verifying {name}"):
         if not MODE.gpu and pace.too_slow_for(case):
             outcomes.append(left_to_the_gpu(case, "the interpreter would take long"))
@@ -169,9 +171,9 @@ def _checked(cases: Iterable[Case]) -> list[Case]:
 class _Pace:
     """What the interpreter takes for this function, from the cases that it has run."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_elements: int) -> None:
         self.seconds_per_element: list[float] = []
-        self.most_elements = CPU_MODE_ELEMENTS
+        self.most_elements = most_elements
 
     def too_slow_for(self, case: Case) -> bool:
         # This thread's own time, and the least of it, so that which cases run does not depend on

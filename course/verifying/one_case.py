@@ -428,5 +428,7 @@ def _regions(named: list[tuple[str, Guarded]]) -> list[Region]:
 
 
 def _work(out: Tensor, allocated: GuardedAllocations, log: AccessLog) -> WorkDone:
-    stored = out.untyped_storage().data_ptr() in log.activity.storages_stored
-    return WorkDone(log.activity, tuple(allocated.operations), allocated.copies, stored)
+    storages, own = log.activity.storages_stored, out.untyped_storage().data_ptr()
+    others = len(storages.keys() - {own})
+    operations = tuple(allocated.operations)
+    return WorkDone(log.activity, operations, allocated.copies, own in storages, others)

@@ -20,6 +20,8 @@ class WorkDone:
     torch_copies: int
     result_stored: bool
     """Whether a kernel stored to the tensor that was returned."""
+    others_stored: int
+    """The other tensors that kernels stored to; views of one count once."""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """What a simulated kernel may use: names, arguments, Python; the rest is refused in a sentence."""
 
+from typing import NamedTuple
+
 import pytest
 import torch
 from triton.experimental import gluon
@@ -220,3 +222,34 @@ def thirds_kernel(out_ptr):
 def test_only_an_axis_of_two_elements_is_split():
     with pytest.raises(SimulationError, match=r"last axis has 2 elements; the shape is \[4\]"):
         simulate(thirds_kernel, (1,), torch.zeros(1))
+
+
+class Ends(NamedTuple):
+    x: torch.Tensor
+    out: torch.Tensor
+
+
+@gluon.jit
+def tuples_kernel(ends, numbers, tiles, BLOCK: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    offsets = gl.arange(0, BLOCK, layout=layout)
+    if tiles[1] is None:
+        buffer = gl.allocate_shared_memory(tiles[0][0].dtype, [16, 64], tiles[0][0].layout)
+        full = hopper.mbarrier.allocate_mbarrier()
+        hopper.mbarrier.init(full, count=1)
+        hopper.mbarrier.expect(full, tiles[0][0].nbytes_per_cta)
+        hopper.tma.async_load(tiles[0][0], [0, 0], full, buffer)
+        hopper.mbarrier.wait(full, 0)
+    x_ptr, out_ptr = ends
+    gl.store(out_ptr + offsets, gl.load(x_ptr + offsets) * numbers[0] + numbers[1])
+
+
+@pytest.mark.parametrize("pair", [tuple, Ends._make])
+def test_tensors_and_numbers_come_in_tuples(pair):
+    x, out = torch.arange(128.0), torch.zeros(128)
+    tile = torch.zeros(16, 64, dtype=torch.float16)
+    tiles = ((descriptor(tile, [16, 64]),), None)
+    simulate(tuples_kernel, (1,), pair((x, out)), (2, 0.5), tiles, 128)
+    assert out.tolist() == (2 * x + 0.5).tolist()
+    with pytest.raises(SimulationError, match=r"ends\[1\]\[64\]"):
+        simulate(tuples_kernel, (1,), pair((x, out[:64])), (2, 0.5), tiles, 128)

@@ -122,6 +122,34 @@ def numbers_kernel(x_ptr, out_ptr, shift, flag):
 
 
 @triton.jit
+def exchange_kernel(x_ptr, out_ptr):
+    offsets = tl.arange(0, 64)
+    x = tl.load(x_ptr + offsets)
+    tl.store(out_ptr + offsets, -x)
+    was = tl.atomic_xchg(out_ptr + offsets, 2 * x, mask=offsets < 32)
+    tl.atomic_xchg(out_ptr + offsets, was, mask=offsets < 16)
+
+
+@triton.jit
+def updated_kernel(x_ptr, out_ptr):
+    offsets = tl.arange(0, 64)
+    tl.atomic_add(out_ptr + offsets, tl.load(x_ptr + offsets))
+
+
+@triton.jit
+def descriptor_update_kernel(x_ptr, out_ptr):
+    x = tl.load(x_ptr + tl.arange(0, 64))
+    out = tl.make_tensor_descriptor(out_ptr, [64], [1], [64])
+    out.atomic_add([0], x)
+
+
+@triton.jit
+def descriptor_maximum_kernel(x_ptr, out_ptr):
+    out = tl.make_tensor_descriptor(out_ptr, [64], [1], [64])
+    out.atomic_max([0], tl.load(x_ptr + tl.arange(0, 64)))
+
+
+@triton.jit
 def scaled_kernel(x_ptr, out_ptr, scale):
     offsets = tl.arange(0, 64)
     tl.store(out_ptr + offsets, tl.load(x_ptr + offsets) * scale)

@@ -284,3 +284,24 @@ def scaled_dot_kernel(a_ptr, b_ptr, scales_ptr, out_ptr, K: tl.constexpr, FORMAT
     scales = tl.load(scales_ptr + rows[:, None] * (K // 32) + groups[None, :])
     product = tl.dot_scaled(a, scales, FORMAT, b, scales, FORMAT)
     tl.store(out_ptr + rows[:, None] * 64 + rows[None, :], product)
+
+
+@triton.jit
+def modulo_kernel(x_ptr, out_ptr, KEPT: tl.constexpr, BLOCK: tl.constexpr):
+    number, lanes = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + number % KEPT * BLOCK + lanes)
+    tl.store(out_ptr + number * BLOCK + lanes, x)
+
+
+@triton.jit
+def picked_kernel(table_ptr, index_ptr, out_ptr, BLOCK: tl.constexpr):
+    number, lanes = tl.program_id(0), tl.arange(0, BLOCK)
+    row = tl.load(index_ptr + number)
+    tl.store(out_ptr + number * BLOCK + lanes, tl.load(table_ptr + row * BLOCK + lanes))
+
+
+@triton.jit
+def shared_by_neighbors_kernel(x_ptr, out_ptr, EACH: tl.constexpr, BLOCK: tl.constexpr):
+    number, lanes = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + number // EACH * BLOCK + lanes)
+    tl.store(out_ptr + number * BLOCK + lanes, x)

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 import torch
+import triton
 from triton.experimental import gluon
 from triton.tools.tensor_descriptor import TensorDescriptor
 
@@ -375,6 +376,29 @@ def test_a_sample_does_not_count_twice_what_programs_share():
     assert counted.distinct_stored == x.nbytes
 
 
+@pytest.mark.parametrize("kept", [1, 4, 64, 4096])
+def test_a_sample_does_not_count_twice_a_part_that_programs_share(kept):
+    """A part of a tensor that has much more: its size says nothing of what is distinct."""
+    x, row = torch.empty(4096 * 64, device="meta"), 4 * 64
+    counted = cost(kernels.modulo_kernel, (4096,), x, x.clone(), KEPT=kept, BLOCK=64)
+    assert not counted.exact
+    assert (counted.distinct_loaded, counted.distinct_stored) == (kept * row, x.nbytes)
+    assert counted.distinct_sectors == (kept * row + x.nbytes) // 32
+
+
+def test_rows_of_a_table_that_all_programs_ask_for_are_distinct_once():
+    table, out = floats(10_000, 64), torch.empty(4096 * 64, device="meta")
+    index = torch.randint(0, 10, (4096,), generator=torch.Generator().manual_seed(0))
+    counted = cost(kernels.picked_kernel, (4096,), table, index, out, BLOCK=64)
+    assert counted.distinct_loaded == index.nbytes + 10 * 4 * 64
+
+
+def test_rows_that_neighbors_share_are_still_scaled_up():
+    x, out = torch.empty(4096 * 64, device="meta"), torch.empty(4096 * 64, device="meta")
+    counted = cost(kernels.shared_by_neighbors_kernel, (4096,), x, out, EACH=2, BLOCK=64)
+    assert 2048 <= counted.distinct_loaded / (4 * 64) < 2100
+
+
 def test_a_launch_that_was_stopped_is_not_exact(monkeypatch):
     monkeypatch.setattr("course.tracing.survey.TRACE_S", 1)
     counted = cost(kernels.endless_kernel, (1,), floats(4).abs())
@@ -419,10 +443,15 @@ def test_a_grid_of_integers_of_numpy_and_torch():
         assert cost(kernels.add_kernel, grid, *args, BLOCK_SIZE=32).programs == 2
 
 
-def test_clusters_are_refused():
-    words = "cost follows programs that run by themselves, and num_ctas=2 joins them"
+@pytest.mark.parametrize("function", [cost, replay, draw.access])
+def test_clusters_are_refused(function):
+    words = "follows programs that run by themselves, and num_ctas=2 joins them"
     with pytest.raises(CourseError, match=words):
-        add(64, 2, BLOCK_SIZE=32, num_ctas=2)
+        function(kernels.add_kernel, (2,), *[floats(64)] * 3, 64, BLOCK_SIZE=32, num_ctas=2)
+    in_two = triton.Config({"BLOCK_SIZE": 32}, num_ctas=2)
+    tuned = triton.autotune([in_two], key=[])(kernels.add_kernel)
+    with pytest.raises(CourseError, match=words):
+        function(tuned, (2,), *[floats(64)] * 3, 64, config=0)
 
 
 @gluon.jit

@@ -155,6 +155,7 @@ LACKING = {
     "the library function __nv_j0f": kernels.bessel_kernel,
     "triton.language.extra.cuda.utils.globaltimer": kernels.clock_kernel,
     "offsets, a method of an @aggregate class": kernels.aggregate_kernel,
+    "the atomic_add of a tensor descriptor": kernels.descriptor_update_kernel,
 }
 
 
@@ -182,6 +183,36 @@ def test_replay_and_cost_do_not_blame_a_kernel_for_what_the_interpreter_lacks():
     assert first == f"{CANNOT}inline assembly, but a GPU can: {cannot}."
     assert compiled == "Compiled for sm_90:"
     assert "registers" in registers
+
+
+@pytest.mark.parametrize("tool", [lower, cost])
+def test_a_descriptor_is_said_to_take_no_such_type_in_an_atomic(tool):
+    grid = () if tool is lower else ((1,),)
+    words = "a descriptor's atomics take integers of 32 or 64 bits"
+    with pytest.raises(CourseError, match=words):
+        tool(kernels.descriptor_maximum_kernel, *grid, floats(), floats())
+
+
+def test_floats_are_exchanged():
+    def exchanged(x):
+        lanes = torch.arange(64)
+        return torch.where((lanes >= 16) & (lanes < 32), 2 * x, -x)
+
+    cases = [Case((Input((64,), dtype),)) for dtype in (torch.float32, torch.float64)]
+    result = verify(kernels.launcher(kernels.exchange_kernel), exchanged, cases)
+    assert result.right, result
+    assert lower(kernels.exchange_kernel, floats(), floats()).ptx.count("atom.") == 2
+    accesses = cost(kernels.exchange_kernel, (1,), floats(), floats()).accesses
+    assert [each.bytes for each in accesses if each.kind == "update"] == [128, 64]
+
+
+def test_an_atomic_of_bfloat16_is_what_the_interpreter_lacks():
+    half = torch.zeros(64, dtype=torch.bfloat16)
+    args = kernels.updated_kernel, (1,), half, half.clone()
+    what = f"{CANNOT}tl.atomic_add of bf16, but a GPU can"
+    assert replay(*args).trace["failure"] == f"{what}."
+    with pytest.raises(CourseError, match=f"{what}: cost cannot follow updated_kernel beyond"):
+        cost(*args)
 
 
 @pytest.mark.parametrize(

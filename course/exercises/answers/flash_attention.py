@@ -435,6 +435,10 @@ MISTAKES = {
         Mistake("a distance in a byte", {"- distance * (": "- distance.to(tl.int8) * ("}, "wrong",
             "At [0, ", "wrong in case 4",
             means="They save bits; an int8 ends at 127, and keys farther away come out near."),
+        Mistake("a distance in float16", {"- distance * (": "- distance.to(tl.float16) * ("},
+            "wrong", "2,100 x 32 float16", "wrong in case 5",
+            means="They give the distance the dtype of q; from 2,048 on a float16 leaves out every "
+            "second whole number."),
         Mistake("rounded scores", {
             "tl.dot(q, tl.trans(k))": "tl.dot(q, tl.trans(k)).to(tl.float16).to(tl.float32)",
         }, "wrong", "rounds to 16 bits and computes on", "16 bits",
@@ -751,6 +755,11 @@ OTHERS = {
             "        scores = scores * (scale":
             "        distance = tl.maximum(distance, -distance)\n"
             "        scores = scores * (scale",
+        }),
+        Other("places in float32", {
+            "        distance = tl.abs(rows[:, None] + n_keys - n_queries - cols[None, :])\n":
+            "        place = (rows + n_keys - n_queries).to(tl.float32)\n"
+            "        distance = tl.abs(place[:, None] - cols[None, :].to(tl.float32))\n",
         }),
         Other("both brought into powers of two at the end", {
             "scores * (scale * log2e) - distance * (slope * log2e)":

@@ -204,6 +204,17 @@ MISTAKES = {
             means="They count on the producer's order. It has V's buffer to wait for first, so "
             "that "
             "K is safe by accident."),
+        Mistake("K given back with V",
+            {SCORES: SCORES.replace("        give_back(empty, 2 * i)\n", ""),
+             OUTPUT: OUTPUT + "        give_back(empty, 2 * i)\n"},
+            "wrong", "the producer waits for K's buffer during the softmax", "K kept",
+            means="They give both buffers back at the end of the iteration; K has been free since "
+            "the first wait."),
+        Mistake("K given back after the softmax",
+            {SCORES: SCORES.replace("        give_back(empty, 2 * i)\n", ""),
+             OUTPUT: "        give_back(empty, 2 * i)\n" + OUTPUT},
+            "wrong", "the producer waits for K's buffer during the softmax", "K kept",
+            means="They put the softmax first; meanwhile the next K could be on its way."),
         Mistake("K never given back",
             {SCORES: SCORES.replace("        give_back(empty, 2 * i)\n", "")},
             "deadlock", "A missing arrive, a wait for the wrong phase", "arrivals",
@@ -310,6 +321,14 @@ OTHERS = {
                 "        waited = warpgroup_mma_wait(0, deps=[acc])\n"
                 "        give_back(empty, 2 * i - 1)\n"
                 "        acc = waited * alpha[:, None]\n"}),
+        Other("given back by hand",
+            {SCORES: SCORES.replace("give_back(empty, 2 * i)",
+                "mbarrier.arrive(empty.index(2 * i % 4), count=1)")}),
+        Other("V given back at the end",
+            {OUTPUT + RESCALED:
+                "        acc = warpgroup_mma_wait(0, deps=[acc])\n"
+                "        acc = acc * alpha[:, None]\n"
+                "        give_back(empty, 2 * i - 1)\n"}),
         Other("tiles by another count",
             {SCORES: SCORES.replace("2 * i", "i + i"), OUTPUT: OUTPUT.replace("2 * i", "i + i")}),
     ],

@@ -198,6 +198,18 @@ MISTAKES = {
             "    # about 1 line from here\n",
         }, "wrong", "At [0, 0]", "wrong in case 1",
             means="They think that a key protects the arguments; it only says when to tune again."),
+        Mistake("first on a copy", {
+            "    # about 1 line from here\n"
+            '    restore_value=["x_ptr"],\n'
+            "    # to here\n":
+            "",
+            "    x = x.clone()\n":
+            "    block = triton.next_power_of_2(x.shape[1])\n"
+            "    in_place_kernel[(x.shape[0],)](x.clone(), x.shape[1], BLOCK_N=block)\n"
+            "    x = x.clone()\n",
+        }, "wrong", "stored to a tensor that is not returned", "other tensors",
+            means="They let the trials loose on a copy; then every call computes twice, and the "
+            "decorator is as wrong as before."),
         Mistake("one configuration left", {
             "    configs=[triton.Config({}, num_warps=1), triton.Config({}, num_warps=4)],":
             "    configs=[triton.Config({}, num_warps=4)],",
@@ -312,6 +324,16 @@ MISTAKES = {
             "rows[:, None] * stride_xm": "(rows[:, None] * stride_xm).to(tl.int64)",
         }, "wrong", "before you multiply", "32 bits",
             means="They convert the result; by then the upper bits are lost."),
+        Mistake("rows in float32", {
+            ".to(tl.int64)": ".to(tl.float32).to(tl.int64)",
+        }, "wrong", "which holds whole numbers up to 2^24 only", "narrow rows",
+            means="They take a float32 for large enough, since it goes up to 3.4e38; beyond 2^24 "
+            "it leaves numbers out."),
+        Mistake("rows compared in float32", {
+            "mask = (rows[:, None] < n_rows)": "mask = (rows.to(tl.float32)[:, None] < n_rows)",
+        }, "wrong", "which holds whole numbers up to 2^24 only", "narrow rows",
+            means="They think that only an address needs all digits; a rounded row may be masked "
+            "off."),
         Mistake("compiled anew for each number of rows", {
             '    do_not_specialize=["n_rows"]\n': "",
         }, "wrong", "told that 16 divides n_rows", "specialized rows",
@@ -390,6 +412,14 @@ OTHERS = {
     "tuned-in-place": [
         Other("both names by position", {
             '    restore_value=["x_ptr"],': '    restore_value=("x_ptr",), reset_to_zero=None,',
+        }),
+        Other("candidates by a loop", {
+            "triton.Config({}, num_warps=4)]": "triton.Config({}, num_warps=w) for w in (2, 4)]",
+            "[triton.Config({}, num_warps=1), ": "[",
+        }),
+        Other("an empty tensor filled", {
+            "    x = x.clone()\n":
+            "    out = torch.empty_like(x)\n    out.copy_(x)\n    x = out\n",
         }),
         Other("another key too", {'key=["n_cols"]': 'key=["n_cols", "BLOCK_N"]'}),
         Other("put back by hooks", {
@@ -475,6 +505,21 @@ OTHERS = {
             "rows[:, None] * stride_xm": "tl.arange(0, BLOCK_M)[:, None] * stride_xm",
         }),
         Other("the parameter by its place", {'["n_rows"]': "[2]"}),
+        Other("the rows that are left, in 16 bits", {
+            "    rows = tl.program_id(axis=0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)\n":
+            "    first = tl.program_id(axis=0).to(tl.int64) * BLOCK_M\n"
+            "    own = tl.arange(0, BLOCK_M)\n"
+            "    left = tl.minimum(n_rows - first, BLOCK_M).to(tl.int16)\n",
+            "rows[:, None] < n_rows": "own[:, None] < left",
+            "rows[:, None] * stride_xm": "(first + own)[:, None] * stride_xm",
+            "out_ptr + rows": "out_ptr + first + own",
+            "mask=rows < n_rows": "mask=own < left",
+        }),
+        Other("a mask as a factor", {
+            "    tl.store(out_ptr + rows, tl.max(x, axis=1), mask=rows < n_rows)":
+            "    inside = (rows < n_rows).to(tl.float32)\n"
+            "    tl.store(out_ptr + rows, tl.max(x, axis=1) * inside, mask=rows < n_rows)",
+        }),
         Other("tl.cast", {
             "tl.program_id(axis=0).to(tl.int64)": "tl.cast(tl.program_id(axis=0), tl.int64)",
         }),

@@ -110,6 +110,10 @@ MISTAKES = {
         Mistake("a large negative number", {'float("-inf")': "-1e30"}, "wrong", "expected",
             "wrong in case 3",
             means="They take a number that looks small enough; a float32 may be smaller."),
+        Mistake("nearly the smallest float32", {'float("-inf")': "-3.4e38"}, "wrong",
+            "expected -inf, got -3.4e+38", "wrong in case 5",
+            means="They take the smallest finite float32, or nearly; -inf is an element too, and "
+            "smaller."),
         Mistake("no mask", {', mask=offsets < n, other=float("-inf")': ""}, "reads outside",
             "outside x_ptr", "reads outside x_ptr 300 in case 1",
             means="They take the mask away with the bug; now it reads past the "
@@ -175,6 +179,11 @@ OTHERS = {
             'x = tl.load(x_ptr + offsets, mask=offsets < n, other=float("-inf"))':
             'x = tl.load(x_ptr + offsets, mask=offsets < n)\n'
             '    x = tl.where(offsets < n, x, float("-inf"))',
+        }),
+        Other("the block's first element", {
+            "    x = tl.load(x_ptr + offsets, mask=offsets < n, other=float(\"-inf\"))":
+            "    first = tl.load(x_ptr + pid * BLOCK_SIZE)\n"
+            "    x = tl.load(x_ptr + offsets, mask=offsets < n, other=first)",
         }),
         Other("the last element again", {
             'x_ptr + offsets, mask=offsets < n, other=float("-inf")':

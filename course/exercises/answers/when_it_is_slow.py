@@ -220,9 +220,13 @@ MISTAKES = {
             means="They forget that adding needs something to add to: torch.empty holds "
             "whatever was there."),
         Mistake("a grid for these vectors", {"triton.cdiv(len(x), 4096)": "132"},
-            "wrong", "1,048,576 float32", "wrong in case 3",
+            "wrong", "540,772 float32", "wrong in case 3",
             means="They start a program for each multiprocessor, and give each one block; the "
             "rest of a longer vector is left out."),
+        Mistake("a grid for a million", {"triton.cdiv(len(x), 4096)": "256"},
+            "wrong", "1,048,676 float32", "wrong in case 3",
+            means="They make the grid large enough for the vectors of the lesson, which end where "
+            "it does."),
         Mistake("PyTorch sums", {"    return out": "    return (x * y).sum().reshape(1)"},
             "wrong", "computes with PyTorch", "PyTorch computes mul, sum",
             means="They let PyTorch do the work that the kernel is for."),
@@ -400,6 +404,11 @@ OTHERS = {
     "long-sum": [
         Other("larger blocks", {"4096": "8192"}),
         Other("blocks of 1,024", {"4096": "1024"}),
+        Other("blocks that grow, and as many of them", {
+            "triton.cdiv(len(x), 4096)": "256",
+            "BLOCK_SIZE=4096":
+            "BLOCK_SIZE=max(128, triton.next_power_of_2(triton.cdiv(len(x), 256)))",
+        }),
         Other("a fixed grid, and a loop", {
             "    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)\n"
             "    mask = offsets < n_elements\n"

@@ -13,6 +13,19 @@ ARGUMENT = re.compile(r'(%[\w.]+): ([^{}()\s,]+)(?: (\{[^}]*\}))? loc\("([\w.]+)
 OPERATION = re.compile(r"^\s*(%\w+) = \"?([\w.]+)\"? (.*?) loc\(", re.MULTILINE)
 """An operation in TTIR: the value that it gives, its name, its operands with their types."""
 
+CONVERSIONS = {"arith.sitofp", "arith.uitofp", "arith.trunci"}
+"""Operations in TTIR that may lose digits of a whole number."""
+
+NO_ROWS = {"tt.load", "arith.cmpi", "arith.minsi", "arith.minui", "arith.remsi", "arith.subi"}
+"""Operations in TTIR that make of a row's number one that may be small: how many rows are left, a
+place within the block."""
+
+FEW_DIGITS = {
+    "f32": ("float32", 24), "f16": ("float16", 11), "bf16": ("bfloat16", 8),
+    "i16": ("int16", 15), "i8": ("int8", 7),
+}  # fmt: skip
+"""A type in TTIR -> its name in the language, and n: up to 2^n it holds every whole number"""
+
 KEPT = "name it in do_not_specialize"
 
 
@@ -85,8 +98,9 @@ def _multiplied_in_32_bits(ttir: str, given: dict[str, str]) -> str:
 def any_number_of_rows(stages: dict[str, str]) -> Judged | None:
     """What is wrong with a kernel for matrices of any number of rows; None if nothing is.
 
-    The product of a row's number and the stride must have 64 bits, and the compiler may be told
-    nothing of n_rows, though it must be told that 16 divides n_cols.
+    The product of a row's number and the stride must have 64 bits, the number may not go through a
+    type that holds too few, and the compiler may be told nothing of n_rows, though it must be told
+    that 16 divides n_cols.
     """
     return next((wrong(kind, text) for kind, text in _row_problems(stages["ttir"])), None)
 
@@ -108,6 +122,27 @@ def _row_problems(ttir: str) -> Iterator[tuple[str, str]]:
     if _row_times_stride_in_32_bits(ttir):
         bits = "The product of the row and stride_xm has 32 bits, which are too few from 2^31 on"
         yield "32 bits", f"{bits}: convert one of the two with .to(tl.int64) before you multiply."
+    if narrow := _row_in_few_digits(ttir):
+        name, digits = FEW_DIGITS[narrow]
+        text = f"The row's number is converted to {name}, which holds whole numbers up to "
+        instead = "and a matrix of more than 2^31 elements may have more rows: convert it to int64"
+        yield "narrow rows", f"{text}2^{digits} only, {instead}."
+
+
+def _row_in_few_digits(ttir: str) -> str:
+    """The type, as "f32", that a number made of the program's is converted to and that may round
+    it or cut it off; empty if there is none."""
+    rows: set[str] = set()
+    for result, name, rest in OPERATION.findall(ttir):
+        if name == "tt.get_program_id":
+            rows.add(result)
+        if name in NO_ROWS or not rows & set(re.findall(r"%\w+", rest)):
+            continue
+        narrow = re.search(r" to (?:tensor<[\dx]+x)?(\w+)>?$", rest)
+        if name in CONVERSIONS and narrow and narrow[1] in FEW_DIGITS:
+            return narrow[1]
+        rows.add(result)
+    return ""
 
 
 def _row_times_stride_in_32_bits(ttir: str) -> bool:

@@ -80,3 +80,9 @@ def _launcher_problems(
             f"{exercise.trials} configurations: keep @triton.autotune as it is, "
             "and fix what it does to the arguments.",
         )
+    if exercise.in_place and work.others_stored:
+        yield (
+            "other tensors",
+            "The values are right, but a kernel also stored to a tensor that is not returned. "
+            "Leave the launcher as it is, and fix what @triton.autotune does to the arguments.",
+        )

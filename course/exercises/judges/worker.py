@@ -15,6 +15,7 @@ from course.exercises.result import Judged, wrong
 from course.gpus.limits import target_of
 from course.isolate import runs_in
 from course.isolate.function_source import Source
+from course.tracing.races import Activity
 from course.triton_internals.compiler import known_by_its_files, launches_compiled, prepare_compiler
 from course.triton_internals.errors import cannot_run
 from course.verifying.api import verify
@@ -31,6 +32,9 @@ UNTIMED = (
     "Nothing was timed here: in place of the tuner's trials, check ran the kernel once "
     "with each configuration, on the tensors as the run before left them."
 )
+MOST_ELEMENTS = 2**23
+"""Of a case in CPU mode: a longer one may have to go past a grid that reaches `verify`'s own
+limit."""
 IN_BFLOAT16 = (
     "It takes bfloat16, in which Triton's interpreter computes wrongly: a GPU gives other numbers, "
     "of 8 bits where a float16 has 11."
@@ -229,9 +233,17 @@ def _outcomes(
     activities = [outcome.work.kernels for outcome in outcomes if outcome.work]
     reach = None
     if exercise.longer and len({activity.programs for activity in activities}) == 1:
-        reach = max(activity.reach for activity in activities)
+        reach = _reach(exercise, activities)
         cases = with_longer_case(exercise, reach)
     return cases, (*outcomes, *verified(exercise, function, cases[2:])), reach
+
+
+def _reach(exercise: CodeExercise, activities: list[Activity]) -> int:
+    """The elements that a grid of fixed size can write, or load."""
+    if exercise.loads_reach:
+        # A loop loads more of the longer vector; without one both are the same.
+        return min(activity.reach_of_loads for activity in activities)
+    return max(activity.reach for activity in activities)
 
 
 def with_longer_case(exercise: CodeExercise, reach: int | None) -> tuple[Case, ...]:
@@ -257,4 +269,5 @@ def verified(
         block=exercise.block,
         strict_promises=True,
         case_s=math.inf,  # the child has its limit
+        most_elements=MOST_ELEMENTS,
     ).outcomes

@@ -33,6 +33,9 @@ class CodeExercise:
     """Elements that one program may take: far more programs are wrong. None: any number may run."""
     longer: Callable[[int], Case] | None = None
     """Makes a case that a grid of fixed size leaves a part of, from the elements it can write."""
+    loads_reach: bool = False
+    """Whether `longer` is given the elements that such a grid can load: those that a sum writes
+    say nothing of how many it adds up."""
     most_launches: int | None = None
     most_bytes: Callable[..., int] | None = None
     """The most that kernels may load and store together, from a case's tensors and scalars."""
@@ -130,6 +133,8 @@ class LauncherExercise(CodeExercise):
     block: int | None = 1024
     trials: int = 0
     """The configurations that `@triton.autotune` must try in the first case."""
+    in_place: bool = False
+    """Whether kernels may store to nothing but the tensor that is returned."""
 
     form = "a launcher, a plain function that launches a kernel and returns a tensor"
     answer_is = "a plain function"

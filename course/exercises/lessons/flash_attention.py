@@ -731,7 +731,10 @@ EXERCISES = (
         },
         cases=tuple(
             _case(queries, keys, scalars=(eighths,))
-            for queries, keys, eighths in ((45, 77, 4), (32, 64, 1), (70, 33, 8), (1, 150, 2))
+            for queries, keys, eighths in (
+                (45, 77, 4), (32, 64, 1), (70, 33, 8), (1, 150, 2),
+                (2100, 40, 1),  # the first query is farther from any key than a float16 counts
+            )
         ),
         launch=lambda kernel, q, k, v, eighths: _loop(kernel, q, k, v, eighths / 8),
         absolute=ROUNDED,

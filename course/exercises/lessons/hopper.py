@@ -20,6 +20,10 @@ Run = Callable[..., object]
 """Launches a kernel, as `run(kernel, grid, *args, num_warps=4)`."""
 BLOCK = 1024
 """Elements per program of exercise layout-for-wide-loads."""
+GIVEN_BACK_LATE = re.compile(
+    r"dot_wait .*\{pendings = 1\b(?:(?!arrive_barrier|pendings)[\s\S])*? math\.exp"
+)
+"""In TTGIR such a wait, with powers behind it before anything arrives."""
 ONE_UNDER_WAY = re.compile(r"wgmma\.wait_group\.sync\.aligned\s+1;")
 """A wait in PTX that leaves the newest product running."""
 SIDE = 64
@@ -110,13 +114,19 @@ def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tenso
 
 
 def _waits_apart(stages: dict[str, str]) -> Judged | None:
-    if ONE_UNDER_WAY.search(stages["ptx"]):
-        return None
-    return wrong(
-        "one wait",
-        "The values are right, and the softmax waits until both products have ended: wait for the "
-        "scores alone, and leave the newest product under way.",
-    )
+    if not ONE_UNDER_WAY.search(stages["ptx"]):
+        return wrong(
+            "one wait",
+            "The values are right, and the softmax waits until both products have ended: wait for "
+            "the scores alone, and leave the newest product under way.",
+        )
+    if GIVEN_BACK_LATE.search(stages["ttgir"]):
+        return wrong(
+            "K kept",
+            "The values are right, and the producer waits for K's buffer during the softmax, "
+            "though nothing reads it any more: give it back as soon as the scores have ended.",
+        )
+    return None
 
 
 def _one_left(stages: dict[str, str]) -> Judged | None:

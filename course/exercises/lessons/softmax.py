@@ -227,6 +227,7 @@ EXERCISES = (
         reference=lambda x: torch.softmax(x, dim=1),
         cases=(_rows(5, 100), _rows(4, 64), _rows(3, 257), _rows(1, 1)),
         trials=2,
+        in_place=True,
     ),
     LauncherExercise(
         "column-sums",

@@ -101,6 +101,7 @@ EXERCISES = (
                 (128, "normal"),
                 (1, "near the minimum"),
                 (129, "normal"),
+                (257, "some empty"),  # the last block's one element is -inf
             )
         ),
         launch=_by_blocks,
