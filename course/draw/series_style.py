@@ -44,6 +44,7 @@ OTHERS = {
     **dict(zip(STEPS, VERSIONS.values(), strict=True)),
     "small programs": Style(ORANGE, "*"),
     "flash_attention_tl": Style(BLACK, "s", "--", hollow=True),
+    "without adding dQ": Style(TEAL, ">", "-."),
     # The next four have no versions by which to know them.
     **dict.fromkeys(("bias_gelu", "rms_norm_backward", "flash_attention_backward", "swiglu"), OURS),
     "copy": Style(BLACK, "x", ":"),

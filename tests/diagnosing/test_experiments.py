@@ -23,6 +23,7 @@ from course.gpus.peaks import gpu_of
 from tests.diagnosing import (
     kernels_atomics,
     kernels_compiled,
+    kernels_dots,
     kernels_experiments,
     kernels_grid,
     kernels_sectors,
@@ -209,6 +210,15 @@ def test_a_change_that_gains_more_than_any_cause_explains_is_one_of_its_own(colu
     assert counted.cause == "sectors" and not counted.without  # a parameter is no reason
     assert change.what == "with num_warps=1 the launch takes 80% less time"
     assert "gain: 5.0 times, measured" in str(change)
+
+
+def test_what_is_certain_comes_before_what_was_measured():
+    slow = kernels_dots.window(False)
+    asked = Asked(slow.kernel, slow.grid, *slow.args)
+    loads = Experiment("loads", asked.lines("tl.load(k_ptr"), 50.0)
+    hidden, measured = asked.measured(experiments(100.0, [loads])).findings[:2]
+    assert (hidden.cause, hidden.without) == ("hidden tiles", None)
+    assert measured.without == loads
 
 
 def test_idle_multiprocessors_are_measured_by_clocks():

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 import torch
@@ -156,6 +157,12 @@ def test_warps_and_stages_are_tried_where_they_may_matter(softmax):
     ]  # fmt: skip
     product = lowered_of(kernels_dots.product(torch.float16, "tf32"))
     assert {each.kind for each in cures_of(product)} == {"num_warps", "num_stages"}
+
+
+def test_what_spills_is_not_tried_with_fewer_warps(softmax):
+    spilling = replace(softmax)
+    vars(spilling)["resources"] = replace(softmax.resources, spill_bytes=6500)
+    assert [each.change for each in cures_of(spilling)] == ["num_warps=8", "num_warps=16"]
 
 
 def test_a_kernel_that_ends_at_once_still_has_the_resources_of_the_whole(softmax):

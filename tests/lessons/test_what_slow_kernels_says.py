@@ -14,6 +14,7 @@ import triton.language as tl
 from course import cost, diagnose, gpu_report, kernel_metrics, lower, step_profile
 from course.benching.profiles import METRICS, SECTORS, TIME
 from course.diagnosing.result import EXPLAINED
+from course.diagnosing.time_model import UPDATED_LINE_NS
 from course.lessons.folders import ROOT
 from course.lessons.order import numbers
 from tests.support.lesson import Lesson, empty, script_of
@@ -144,8 +145,10 @@ def test_the_rarer_causes_are_told_as_the_trial_measured_them(lesson):
     assert 2**22 // 16 == 262_144 and "262,144 times" in LESSON.flat
     histogram, adam = trial_row("| [k08]"), trial_row("| [k14]")
     assert histogram[1] == "695" and "an atomic per element: 30.98" in histogram[2]
-    assert trial_row("| k08 |")[2] == "11"
-    assert "695 us on an H200 where the estimate said 11, and was 31 times" in LESSON.flat
+    assert trial_row("| k08 |")[2] == "608"
+    assert "695 us there (the estimate says 608), and was 31 times" in LESSON.flat
+    assert 2**22 // 32 == 131_072 and "for that line: 2^22 / 32 = 131,072" in LESSON.flat
+    assert f"makes {131_072 * UPDATED_LINE_NS / 1e6:.2f} ms" in LESSON.flat
     assert "float64 by accident: 1.68" in adam[2] and "got 1.68 times as fast" in LESSON.flat
 
 
