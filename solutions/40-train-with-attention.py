@@ -209,9 +209,8 @@ draw.speeds(speeds, series=versions, relative_to="torch, cuDNN")
 # in `tl` the two products that `v2` saves and the additions that it makes weigh the same. The kernels
 # in Gluon, which add while they multiply, are 1.04 to 1.09 times as fast as cuDNN.
 #
-# Do they add for nothing, then? That can be asked of the GPU: compile the same kernel without the one
-# instruction that adds, and time it. Its dQ is wrong, but it still loads and multiplies all that it
-# did. Five products are 10 * M * N * D operations, so with 128 keys to a tile there are
+# So are the additions free there? The GPU can tell: compile the same kernel without the one
+# instruction that adds, and time it. Its dQ is wrong, but it loads and multiplies as before. Five products are 10 * M * N * D operations, so with 128 keys to a tile there are
 # 10 / 4 * 128 = 320 operations for each byte that is added. With a head dimension of 256 the tiles of
 # a program fill the shared memory at 64 keys, and there are 160.
 #
