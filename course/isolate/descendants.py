@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Iterator
 
+LIBC = ctypes.CDLL(None)
 PR_SET_CHILD_SUBREAPER = 36
 KILL_S = 5
 """Seconds after which what cannot be killed is left alone, as another user's process is."""
@@ -22,7 +23,7 @@ class Descendants:
     """
 
     def __init__(self) -> None:
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+        LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
         self._before = set(children(os.getpid()))
         self._computed_before_s = _reaped_s()
 

@@ -7,10 +7,10 @@ nothing was asked of it for a while. Tasks and answers go over a socket, as `mes
 """
 
 import contextlib
-import ctypes
 import functools
 import gc
 import importlib
+import itertools
 import os
 import secrets
 import selectors
@@ -24,8 +24,9 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from .descendants import Descendants
+from .descendants import LIBC, Descendants
 from .ended import Ended, How
+from .huge_pages import COLLAPSE_AFTER, into_huge_pages
 from .limits import POLL_S, Overrun, TaskLimits
 from .messages import Reply, Task, call_packed, receive, send
 from .preloaded import Preloaded, imported_since
@@ -47,7 +48,7 @@ def serve(control: socket.socket, idle_s: float) -> None:
     control.settimeout(idle_s)
     tasks = control.makefile("rb")
     preloaded = Preloaded()
-    while True:
+    for done in itertools.count(1):
         try:
             task = receive(tasks, Task)
         except TimeoutError:
@@ -62,6 +63,8 @@ def serve(control: socket.socket, idle_s: float) -> None:
             return
         send(control, reply)
         preloaded.load(imported, environ, task.path)
+        if done == COLLAPSE_AFTER:
+            into_huge_pages()
 
 
 @contextlib.contextmanager
@@ -193,7 +196,7 @@ def _do(task: Task, pipes: dict[str, int], stamp: bytes) -> None:
     try:
         os.setsid()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         os.dup2(pipes["stdout"], 1)
         os.dup2(pipes["stderr"], 2)
         os.environ.clear()
@@ -201,7 +204,7 @@ def _do(task: Task, pipes: dict[str, int], stamp: bytes) -> None:
         tempfile.tempdir = None  # TMPDIR may be another one now
         os.chdir(task.folder)
         sys.path[:] = task.path
-        before = [*sys.modules]
+        before = len(sys.modules)
         function = _function(task.function)
         outcome = call_packed(getattr(function, "here", function), task.arguments)
         if len(outcome) > MOST_VALUE_BYTES:

@@ -9,6 +9,7 @@ files have changed since is not asked again.
 import contextlib
 import gc
 import importlib
+import itertools
 import os
 import site
 import sys
@@ -31,12 +32,15 @@ READ_LATER = ("TMPDIR", "TMP", "TEMP", "PWD", "OLDPWD", "PYTEST_CURRENT_TEST", "
 """Variables that modules do not read while they are imported, with those of caches' folders."""
 
 
-def imported_since(before: Iterable[str]) -> list[str]:
-    """What this task has imported of `INSTALLED` since, if its worker may import it."""
-    alone = len(os.listdir("/proc/self/task")) == 1
-    if not alone or "/libcuda.so" in Path("/proc/self/maps").read_text():
+def imported_since(count: int) -> list[str]:
+    """What this task has imported of `INSTALLED` since there were `count` modules, if its worker
+    may import it."""
+    # Only the last ones: to look at a name writes to its page, which makes a copy for the task.
+    last = [*itertools.islice(reversed(sys.modules), max(0, len(sys.modules) - count))]
+    installed = [name for name in last if _file_of(name)]
+    if not installed or len(os.listdir("/proc/self/task")) > 1:
         return []
-    return [name for name in sys.modules.keys() - {*before} if _file_of(name)]
+    return [] if "/libcuda.so" in Path("/proc/self/maps").read_text() else installed
 
 
 def _file_of(name: str) -> str:

@@ -1,7 +1,7 @@
 """Types of blocks, which Triton's interpreter would make anew for each operation's result.
 
 It checks a shape and writes out a type's name each time, which is a fifth of a kernel's time in
-CPU mode.
+CPU mode. A sixth goes into finding that two blocks are of one shape.
 """
 
 import contextlib
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from triton.language import core
+from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter
 
 from course.type_names import AnyValue
@@ -17,6 +18,7 @@ from .patching import patched
 
 _make_block, _make_tensor = core.block_type.__init__, core.tensor.__init__
 _numpy_type = interpreter._get_np_dtype
+_broadcast_any = TritonSemantic.broadcast_impl_value
 _blocks: dict[tuple[AnyValue, ...], dict[str, Any]] = {}
 """(Kind and name of the elements' type, shape) -> what is known of the block's type."""
 _tensors: dict[tuple[int, ...], dict[str, Any]] = {}
@@ -32,6 +34,7 @@ def types_remembered() -> Iterator[None]:
         patched(core.block_type, __init__=_block),
         patched(core.tensor, __init__=_tensor),
         patched(interpreter, _get_np_dtype=_numpy_type_of),
+        patched(TritonSemantic, broadcast_impl_value=_broadcast),
     ):
         yield
 
@@ -58,3 +61,10 @@ def _numpy_type_of(triton_type: core.dtype) -> Any:
     if key not in _numpy:
         _numpy[key] = _numpy_type(triton_type)
     return _numpy[key]
+
+
+def _broadcast(semantic: TritonSemantic, lhs: Any, rhs: Any) -> Any:
+    """Two blocks of one shape as they are, which Triton tells dimension by dimension."""
+    blocks = lhs.type.is_block() and rhs.type.is_block()
+    same = blocks and [*lhs.type.shape] == [*rhs.type.shape]
+    return (lhs, rhs) if same else _broadcast_any(semantic, lhs, rhs)

@@ -2,13 +2,16 @@
 
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
+from course.isolate.huge_pages import COLLAPSE_AFTER
 from course.isolate.messages import Task, pack_arguments, unpack_returned
 from course.isolate.pool import Worker, child_environment
 from tests.support import child_tasks as tasks
 
+LINUX = tuple(map(int, os.uname().release.split(".")[:2]))
 MODULE = "import os\nopen(__file__ + '.log', 'a').write('x')\nVALUE = {value}\n"
 MODULES = {
     "installed/slow.py": MODULE.format(value=1),
@@ -93,3 +96,17 @@ def test_a_module_of_the_course_is_imported_by_one_task_for_all(worker, folders)
     was_there = asked(worker, folders, tasks.was_imported, "course.simulating.api")
     again = asked(worker, folders, tasks.was_imported, "course.simulating.api")
     assert (was_there, again) == (False, True)
+
+
+@pytest.mark.skipif(LINUX < (6, 1), reason="needs Linux 6.1, which makes huge pages when asked to")
+def test_a_worker_that_forks_often_moves_its_memory_into_huge_pages(folders, worker):
+    def huge_kb():
+        rollup = Path(f"/proc/{worker.process.pid}/smaps_rollup").read_text()
+        return int(rollup.partition("AnonHugePages:")[2].split()[0])
+
+    for _ in range(COLLAPSE_AFTER - 1):
+        assert imported(worker, folders, "slow") == 1
+    process, before = worker.process, huge_kb()
+    # It has moved when it answers the second.
+    assert [imported(worker, folders, "slow") for _ in range(2)] == [1, 1]
+    assert worker.process is process and huge_kb() > before + 10_000

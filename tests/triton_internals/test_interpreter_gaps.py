@@ -9,6 +9,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from triton.language.semantic import TritonSemantic
 from triton.runtime.errors import InterpreterError
 
 from course import MODE, CourseError, check, cost, lower, replay
@@ -51,6 +52,17 @@ def test_a_remembered_type_is_the_one_that_triton_makes():
         for _ in range(2):
             with pytest.raises(ValueError, match="power of 2"):
                 tl.block_type(tl.float32, [3])
+
+
+def test_blocks_of_one_shape_stay_as_they_are_and_those_that_do_not_fit_are_refused():
+    types = [tl.block_type(tl.float32, [2, 4]), tl.block_type(tl.int1, [2, 4])]
+    one, other = (tl.tensor(name, type) for name, type in zip("ab", types, strict=True))
+    wider = tl.tensor("c", tl.block_type(tl.float32, [2, 8]))
+    with types_remembered():
+        left, right = TritonSemantic(None).broadcast_impl_value(one, other)
+        assert left is one and right is other
+        with pytest.raises(ValueError, match="incompatible dimensions"):
+            TritonSemantic(None).broadcast_impl_value(one, wider)
 
 
 def floats():
