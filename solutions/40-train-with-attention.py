@@ -210,9 +210,10 @@ draw.speeds(speeds, series=versions, relative_to="torch, cuDNN")
 # in Gluon, which add while they multiply, are 1.04 to 1.09 times as fast as cuDNN.
 #
 # So are the additions free there? The GPU can tell: compile the same kernel without the one
-# instruction that adds, and time it. Its dQ is wrong, but it loads and multiplies as before. Five products are 10 * M * N * D operations, so with 128 keys to a tile there are
-# 10 / 4 * 128 = 320 operations for each byte that is added. With a head dimension of 256 the tiles of
-# a program fill the shared memory at 64 keys, and there are 160.
+# instruction that adds, and time it. Its dQ is wrong, but it loads and multiplies as before. Five
+# products are 10 * M * N * D operations, so with 128 keys to a tile there are 10 / 4 * 128 = 320
+# operations for each byte that is added. With a head dimension of 256 the tiles of a program fill the
+# shared memory at 64 keys, and there are 160.
 #
 # **Predict:** at which head dimension do the additions cost more?
 

@@ -74,7 +74,7 @@ def _without_adding(
     is what the additions cost."""
     launch = prepare_backward(d_out, q, k, v, out, lse, None, causal, None, "bhmd")
     launch_kernel = partial(gradient.hopper.launch_gradient, add_d_q=False)
-    return gradient.in_one_kernel(launch, launch_kernel)
+    return gradient.by_adding_d_q(launch, launch_kernel)
 
 
 def _in_gluon() -> bool:

@@ -105,7 +105,7 @@ def flash_attention_backward(
     launch = prepare_backward(d_out, q, k, v, out, lse, d_lse, causal, scale, layout)
     if hopper is None or deterministic or not hopper.servable(launch):
         return _in_two_kernels(launch)
-    return in_one_kernel(launch, hopper.launch_gradient)
+    return by_adding_d_q(launch, hopper.launch_gradient)
 
 
 def flash_attention_backward_v1(
@@ -127,7 +127,7 @@ def flash_attention_backward_v2(
 ) -> Gradients:
     """v2 of the gradient's ladder: one kernel for all three, with atomic additions to dQ."""
     launch = prepare_backward(d_out, q, k, v, out, lse, d_lse, causal, scale, layout)
-    return in_one_kernel(launch, _launch_together)
+    return by_adding_d_q(launch, _launch_together)
 
 
 def _in_two_kernels(launch: Backward) -> Gradients:
@@ -152,7 +152,7 @@ def _in_two_kernels(launch: Backward) -> Gradients:
     return launch.gradients
 
 
-def in_one_kernel(
+def by_adding_d_q(
     launch: Backward, launch_kernel: Callable[[Backward, torch.Tensor], None]
 ) -> Gradients:
     """The gradients by a kernel that adds to dQ.
