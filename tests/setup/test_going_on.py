@@ -51,6 +51,24 @@ def test_what_has_passed_is_left_out_and_what_has_failed_is_not(run):
     assert run() == ({"failed": 1, "left out": 2}, 1)
 
 
+def test_what_has_failed_can_be_read_where_the_run_is_cut_off(run, pytester):
+    pytester.makepyfile(
+        test_numbers="""
+        import pytest
+
+        def test_fails():
+            assert 1 + 1 == 3
+
+        def test_stops():
+            pytest.exit("cut off")
+        """
+    )
+    run()
+    failed = (pytester.path / going_on.FAILED).read_text()
+    assert failed.startswith("test_numbers.py::test_fails, call\n")
+    assert "assert (1 + 1) == 3" in failed
+
+
 def test_where_all_have_passed_nothing_runs_and_that_is_no_failure(run, pytester):
     (pytester.path / "most").write_text("3")
     assert run() == ({"passed": 3}, 0)

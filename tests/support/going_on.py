@@ -3,7 +3,9 @@ goes on where it stopped. `make test-gpu` alone uses it.
 
 What passes is noted in build/passed-on-gpu.txt as it passes. The file begins with a hash of the
 tree's files and with what runs them: where any of that is another, everything runs. The cells of a
-notebook follow from one another, so it is left out as a whole or not at all.
+notebook follow from one another, so it is left out as a whole or not at all. What fails is written
+to build/failed-on-gpu.txt as it fails, since a run that is cut off has no end at which pytest would
+tell of it.
 """
 
 import hashlib
@@ -18,6 +20,7 @@ import pytest
 import course
 
 NOTED = Path("build", "passed-on-gpu.txt")
+FAILED = NOTED.with_name("failed-on-gpu.txt")
 BEGUN = "begun "
 """In front of a notebook in that file: its cells that stand above count no more."""
 NOT_HASHED = ("/.git", "/course/*/recorded")
@@ -78,6 +81,7 @@ class Notes:
         file.write_text("".join(f"{line}\n" for line in lines))
         self.passed = passed_in(lines[1:])
         self.file = file.open("a", buffering=1)  # each line at once
+        self.failed = (root / FAILED).open("w", buffering=1)
         self.begun, self.called = set(), set()
         self.left_out = 0
 
@@ -95,6 +99,8 @@ class Notes:
         if notebook.endswith(".ipynb") and notebook not in self.begun:
             self.begun.add(notebook)
             self.file.write(f"{BEGUN}{notebook}\n")
+        if report.failed:
+            self.failed.write(f"{test}, {report.when}\n{report.longreprtext}\n\n")
         if report.when == "call" and report.passed:
             self.called.add(test)
         if report.when == "teardown" and report.passed and test in self.called:
