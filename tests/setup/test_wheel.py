@@ -104,8 +104,13 @@ def test_the_lab_unpacks_a_folder_and_serves_it(installed):
 
 
 def unpack_again(installed) -> str:
-    code = "from course.lessons import unpack, workspace\nworkspace.copy_lessons()"
-    return installed.run("-c", f"{code}\nprint(*unpack.unpack_if_installed())")
+    code = (
+        "from course.lessons import unpack, workspace\n"
+        "said = unpack.unpack_if_installed()\n"
+        "workspace.copy_lessons()\n"
+        "print(*said)"
+    )
+    return installed.run("-c", code)
 
 
 @pytest.mark.compiler
