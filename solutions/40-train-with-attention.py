@@ -151,7 +151,7 @@ for name, *results, right in zip(("dQ", "dK", "dV"), ours, theirs, exact, strict
 # yours does. In `v2` there is none: the programs that own keys add their parts of dQ to memory by
 # `tl.atomic_add`, in float32, and a small kernel scales and rounds the sums at the end.
 #
-# **Predict:** how many products does each take, and which adds more bytes?
+# **Predict:** how many products does each take, and how many bytes does `v2` add, compared with dQ?
 #
 # <details>
 # <summary>Answer</summary>
@@ -188,13 +188,13 @@ for backward in (flash_attention_backward_v1, flash_attention_backward_v2):
 # do not change the ratio, since operations and added bytes both grow with M * N. Larger tiles of keys
 # do: fewer programs add.
 #
-# On an H200 atomic additions run in the L2 cache, at its speed. So the question is the one of every
-# roofline: what takes longer, two products on tensor cores, or those bytes through the L2 cache?
-# Two products are 4 * M * N * D operations, the additions 4 * M * N * D / BLOCK_N bytes. With 128
-# keys to a tile, the additions keep up with 989 TFLOP/s only at 7.7 TB/s. In `tl` the course's
-# kernels stay with two loops, since there nothing else goes on while a program adds. Its kernels in
-# Gluon add: the copy engine takes a whole tile of dQ out of shared memory and adds it on its own,
-# while the program multiplies the next.
+# On an H200 atomic additions run in the L2 cache. So the question is the one of every roofline: what
+# takes longer, two products on tensor cores, or those bytes through the L2 cache? Two products are 4 *
+# M * N * D operations, the additions 4 * M * N * D / BLOCK_N bytes. With 128 keys to a tile, the
+# additions keep up with 989 TFLOP/s only at 7.7 TB/s. (That cache reads at 9.7. How fast it adds is
+# another question.) In `tl` the course stays with two kernels, since there nothing else goes on while a
+# program adds. In Gluon it adds: the copy engine takes a whole tile of dQ out of shared memory and adds
+# it on its own, while the program multiplies the next.
 #
 # That was an argument. Here are the times, recorded on an H200: the backward pass alone, with a causal
 # mask, a head dimension of 128 and float16, beside cuDNN's.
@@ -209,11 +209,11 @@ draw.speeds(speeds, series=versions, relative_to="torch, cuDNN")
 # in `tl` the two products that `v2` saves and the additions that it makes weigh the same. The kernels
 # in Gluon, which add while they multiply, are 1.04 to 1.09 times as fast as cuDNN.
 #
-# So are the additions free there? The GPU can tell: compile the same kernel without the one
-# instruction that adds, and time it. Its dQ is wrong, but it loads and multiplies as before. Five
-# products are 10 * M * N * D operations, so with 128 keys to a tile there are 10 / 4 * 128 = 320
-# operations for each byte that is added. With a head dimension of 256 the tiles of a program fill the
-# shared memory at 64 keys, and there are 160.
+# So are the additions free there? The GPU can tell: compile the same kernel without the one instruction
+# that adds, and time it. Its dQ is wrong, but it loads and multiplies as before. Five products are 10 *
+# M * N * D operations. With 64 and 128 dimensions a tile has 128 keys, so there are 10 / 4 * 128 = 320
+# operations for each byte that is added. With 256 dimensions dK and dV of 64 keys fill half of the
+# registers, and there are 160.
 #
 # **Predict:** at which head dimension do the additions cost more?
 
@@ -230,13 +230,14 @@ wide = recorded("flash_attention_backward_256")
 draw.speeds(wide, series=["flash_attention_backward", "without adding dQ", "torch, cuDNN"])
 
 # %% [markdown]
-# With 64 and 128 dimensions the additions cost 4 to 8 %: nearly all of them happen while something else
-# is multiplied. With 256 they are what the kernel waits for. At 16,384 words it reaches 416 TFLOP/s; at
-# 160 operations per byte it adds 2.6 TB/s to the L2 cache meanwhile. Without them it would reach 570.
+# With 128 dimensions the additions cost 4 %, with 64 it is 5 to 8: nearly all of them happen while
+# something else is multiplied. With 256 the kernel waits for them. At 16,384 words it reaches 416
+# TFLOP/s; at 160 operations per byte it adds 2.6 TB/s meanwhile, far less than that cache reads.
+# Without them it would reach 570.
 #
-# The third price is the order. `flash_attention(…, deterministic=True)` asks for the same bits each
-# time, and takes the two kernels everywhere. On a GPU of this kind that means `v1` in place of Gluon:
-# you pay with a third of the speed.
+# Adding has another price, the order. `flash_attention(…, deterministic=True)` asks for the same bits
+# each time, and takes the two kernels everywhere. On a GPU of this kind that means `v1` in place of
+# Gluon: you pay with about a third of the speed.
 
 # %% [markdown]
 # ## Heads that share keys
@@ -366,8 +367,8 @@ Transformer.forward = forward
 
 # %% [markdown]
 # What should it learn? Each text is 16 random words, said twice. The first half cannot be guessed. In
-# the second half the next word is the one that stood 15 places before, and only attention can fetch it.
-# Guessing blindly gives a loss of log(16) = 2.77.
+# the second half the next word is the one 15 places before the current one, and only attention can fetch it.
+# Guessing blindly gives a loss of log(16) = 2.77; a fresh model is sure of wrong words, and does worse.
 
 
 # %%
@@ -422,15 +423,14 @@ learned
 # %% [markdown]
 # The three lines lie on each other. For 150 steps the model learns little more than which words a text
 # has; then it finds out that it has to look 31 places back, each time at the same step. What the
-# kernels change is the price. With the formula the probabilities and their gradients fill 6 GiB. With
-# kernels that compute them again all tensors take less than 1 GiB, and a step less than half of the
-# time.
+# kernels change is the price. With the formula all tensors take 6 GiB, five of them for what is kept of
+# all pairs of words. With kernels that compute the probabilities again they take less than 1 GiB, and a
+# step less than half of the time.
 #
-# PyTorch's step is shorter than ours, although its kernels are not faster. In a model as small as this
-# one it matters how long the CPU needs to call them. Ours are called from Python, and a call of the
-# gradient takes it 200 to 340 us, one of cuDNN's 119 to 153 (see
-# `recorded("flash_attention_backward_64").launch_us` and its like). That is a part of the difference.
-# What the rest is has not been measured.
+# PyTorch's step is 2.6 ms shorter than ours, although its kernels were not faster where they were timed
+# alone. One suspect is the CPU: a call of our gradient, from Python, takes it 200 to 340 us, one of
+# cuDNN's 119 to 153 (see `recorded("flash_attention_backward_64").launch_us` and its like). With two
+# blocks that explains 0.4 ms at most. What the rest is has not been measured.
 
 # %% [markdown]
 # ## What you can do now

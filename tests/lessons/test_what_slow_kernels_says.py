@@ -146,7 +146,7 @@ def test_the_rarer_causes_are_told_as_the_trial_measured_them(lesson):
     histogram, adam = trial_row("| [k08]"), trial_row("| [k14]")
     assert histogram[1] == "695" and "an atomic per element: 30.98" in histogram[2]
     assert trial_row("| k08 |")[2] == "608"
-    assert "695 us there (the estimate says 608), and was 31 times" in LESSON.flat
+    assert "695 us on that GPU (the estimate says 608), and was 31 times" in LESSON.flat
     assert 2**22 // 32 == 131_072 and "for that line: 2^22 / 32 = 131,072" in LESSON.flat
     assert f"makes {131_072 * UPDATED_LINE_NS / 1e6:.2f} ms" in LESSON.flat
     assert "float64 by accident: 1.68" in adam[2] and "got 1.68 times as fast" in LESSON.flat

@@ -59,7 +59,7 @@ def test_the_speeds_are_those_that_were_recorded():
     assert all(round(ratio, 1) == 0.7 for ratio in v1[2:] + v2[2:])
     assert "are 1.04 to 1.09 times as fast as cuDNN" in LESSON.flat
     assert (round(min(gluon), 2), round(max(gluon), 2)) == (1.04, 1.09)
-    assert "you pay with a third of the speed" in LESSON.flat
+    assert "you pay with about a third of the speed" in LESSON.flat
     paid = ratios("flash_attention_backward_v1", "flash_attention_backward")
     assert 0.27 < 1 - sum(paid[2:]) / len(paid[2:]) < 0.37
 
@@ -67,12 +67,12 @@ def test_the_speeds_are_those_that_were_recorded():
 def test_without_additions_it_is_as_fast_as_said():
     def gains(head_dim):
         speeds = recorded(f"flash_attention_backward_{head_dim}")
-        pairs = [(speeds.at(name, x) for name in ADDING) for x in speeds.sizes]
-        return [without.speed / adding.speed for without, adding in pairs if without.x >= 1024]
+        pairs = [[speeds.at(name, x) for name in ADDING] for x in speeds.sizes if x >= 1024]
+        return [without.speed / adding.speed for without, adding in pairs]
 
-    narrow = [round(100 * gain - 100) for head_dim in (64, 128) for gain in gains(head_dim)]
-    assert "the additions cost 4 to 8 %" in LESSON.flat
-    assert (min(narrow), max(narrow)) == (4, 8)
+    narrow = {dim: {round(100 * gain - 100) for gain in gains(dim)} for dim in (64, 128)}
+    assert "With 128 dimensions the additions cost 4 %, with 64 it is 5 to 8" in LESSON.flat
+    assert narrow[128] == {4} and (min(narrow[64]), max(narrow[64])) == (5, 8)
     assert min(gains(256)) > 1.3
     wide = recorded("flash_attention_backward_256")
     without, adding = (wide.at(name, 16384).speed for name in ADDING)
@@ -88,12 +88,15 @@ def test_the_model_that_was_recorded_learns_as_said():
     assert "For 150 steps the model learns little more" in LESSON.flat
     assert ours[150] > 2.9 and ours[250] < 0.01
     gib = {name: run.peak_bytes / 2**30 for name, run in runs.items()}
-    assert "fill 6 GiB" in LESSON.flat and round(gib["formula"]) == 6
-    assert "all tensors take less than 1 GiB" in LESSON.flat
+    assert "all tensors take 6 GiB, five of them" in LESSON.flat
+    assert round(gib["formula"]) == 6 and round(gib["formula"] - gib["torch"]) == 5
+    assert "they take less than 1 GiB" in LESSON.flat
     assert gib["ours"] < 1 and gib["torch"] < 1
     assert 2 * runs["ours"].ms < runs["formula"].ms
-    assert "PyTorch's step is shorter than ours" in LESSON.flat
-    assert runs["torch"].ms < runs["ours"].ms
+    assert "PyTorch's step is 2.6 ms shorter than ours" in LESSON.flat
+    assert round(runs["ours"].ms - runs["torch"].ms, 1) == 2.6
+    assert "With two blocks that explains 0.4 ms at most" in LESSON.flat
+    assert round(2 * (340 - 119) / 1000, 1) == 0.4
 
 
 def test_a_call_of_the_gradient_takes_the_cpu_as_long_as_said():
