@@ -72,8 +72,9 @@ def _reason(evidence: Evidence, access: AccessCounts, needed: int) -> tuple[str,
     if evidence.is_gather(access):
         # What lies together by chance would be no better with other code.
         apart = access.touched >= APART * needed or (wasteful and access.kind == "update")
-        contended = evidence.contended.get(evidence.tensor(access), 0) >= SEVERAL_REQUESTS
-        return _of_gather(evidence, access) if apart and not contended else None
+        requests = evidence.contended.get(evidence.tensor(access), 0)
+        queued = access.kind == "update" and requests >= SEVERAL_REQUESTS  # a cause of its own
+        return _of_gather(evidence, access) if apart and not queued else None
     if is_misaligned(evidence, access):
         return MISALIGNED
     if access.touched >= APART * needed:
