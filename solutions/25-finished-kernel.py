@@ -21,7 +21,7 @@
 # | **Together, an estimate** | 75 |
 
 # %%
-from course import check, draw, heads, hint, lower, recorded, verify
+from course import DEVICE, check, draw, heads, hint, lower, recorded, verify
 from kernels.attention.inputs import prepare
 from kernels.attention.settings import settings_on
 from kernels.attention.tl import flash_attention_kernel
@@ -481,7 +481,7 @@ def launched(q, k, v, causal=False, kernel=flash_attention_kernel):
 
 
 # %% tags=["nbval-check-output"]
-q, k = torch.zeros(2, 6, 45, 80), torch.zeros(2, 4, 100, 80)
+q, k = (torch.zeros(2, *shape, device=DEVICE) for shape in ((6, 45, 80), (4, 100, 80)))
 for wrong in [(q, k, k), (q.half(), k.half(), k.half()), (k.half().mT, k.half().mT, k.half().mT)]:
     try:
         prepare(flash_attention_kernel, *wrong, False, None, "bhmd")

@@ -24,8 +24,9 @@ from course.progress_bar import track
 from kernels.attention import flash_attention
 
 BLOCKS, HEADS, HEAD_DIM, WORDS = 2, 8, 64, 32
-BATCH, LENGTH, PERIOD = 8, 2048, 32
-STEPS, UNTIMED = 1000, 20
+BATCH, LENGTH, PERIOD = 32, 2048, 32
+"""So many texts that a step takes the GPU longer than its launches take the CPU."""
+STEPS, UNTIMED = 400, 20
 """Steps of training, and how many of them are not timed, since kernels are compiled meanwhile."""
 RATE = 1e-3
 DEVICE, DTYPE = "cuda", torch.bfloat16
