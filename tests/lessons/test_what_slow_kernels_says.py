@@ -134,6 +134,18 @@ def trial_row(beginning):
     return [cell.strip(" *") for cell in rows[0].strip("|").split("|")]
 
 
+def test_how_often_the_first_cause_was_right_is_what_the_trials_say():
+    bold = r"\*\*(?:It|Without a GPU it) was right for (\d+ of \d+)"
+    asked = re.findall(bold, TRIAL)
+    assert "{}, {}, {} and {} ([the trials]".format(*asked) in LESSON.flat
+    right, all_asked = (sum(int(each.split(" of ")[k]) for each in asked) for k in (0, 1))
+    assert f"that it had not seen, {all_asked} in all" in LESSON.flat
+    assert f"For {right} of them the cause" in LESSON.flat
+    with_gpu = re.findall(r"With experiments it was right for (\d+) of 20", TRIAL)
+    assert f"of the last forty it then named {sum(map(int, with_gpu))} rightly" in LESSON.flat
+    assert len(with_gpu) == 2
+
+
 def test_the_rarer_causes_are_told_as_the_trial_measured_them(lesson):
     levels, counts = torch.zeros(2**14, dtype=torch.int32), torch.zeros(16, dtype=torch.int32)
     sizes = {"BINS": 16, "BLOCK_SIZE": 4096}
