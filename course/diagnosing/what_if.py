@@ -7,6 +7,7 @@ from course.lowering.api import Lowered, LowerError, Request, lower_again
 from course.lowering.arguments import Described, Text
 from course.lowering.call_sites import CallSite
 from course.lowering.memory_requests import requests_of
+from course.lowering.worker import TIMEOUT_S
 
 WHOLE = ("i32", "i64", "u32", "u64", "i16", "i8")
 
@@ -36,15 +37,16 @@ def with_divisible(lowered: Lowered, names: Collection[str]) -> Lowered | None:
     return _recompiled(lowered, replace(request, args=args, kwargs=kwargs))
 
 
-def with_options(lowered: Lowered, **options: int) -> Lowered | None:
-    """The kernel compiled with other options of the compiler; None if it does not compile."""
+def with_options(lowered: Lowered, timeout_s: float = TIMEOUT_S, **options: int) -> Lowered | None:
+    """The kernel compiled with other options of the compiler; None if it does not compile, or not
+    within `timeout_s` seconds of computing."""
     assert lowered.request is not None
-    return _recompiled(lowered, lowered.request.with_options(**options))
+    return _recompiled(lowered, lowered.request.with_options(**options), timeout_s)
 
 
-def _recompiled(lowered: Lowered, request: Request) -> Lowered | None:
+def _recompiled(lowered: Lowered, request: Request, timeout_s: float = TIMEOUT_S) -> Lowered | None:
     try:
-        return lower_again(request, lowered.target.name)
+        return lower_again(request, lowered.target.name, timeout_s)
     except LowerError:
         return None
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from course import lower
+from course.diagnosing.experiments import cures
 from course.diagnosing.experiments.assembly import assemble, assembled, code_of
 from course.diagnosing.experiments.clocks import clocks_of, with_clocks
 from course.diagnosing.experiments.cures import cures_of, in_float32
@@ -163,6 +164,11 @@ def test_what_spills_is_not_tried_with_fewer_warps(softmax):
     spilling = replace(softmax)
     vars(spilling)["resources"] = replace(softmax.resources, spill_bytes=6500)
     assert [each.change for each in cures_of(spilling)] == ["num_warps=8", "num_warps=16"]
+
+
+def test_a_change_that_takes_the_compiler_too_long_is_none(softmax, monkeypatch):
+    monkeypatch.setattr(cures, "LONGEST_S", 0)
+    assert [*cures_of(softmax)] == []
 
 
 def test_a_kernel_that_ends_at_once_still_has_the_resources_of_the_whole(softmax):

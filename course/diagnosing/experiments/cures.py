@@ -14,6 +14,8 @@ STAGES = (2, 3, 4)
 MOST_REGISTERS = 512
 """Registers that a thread may want for fewer warps to be tried: it has half as many. What it spills
 counts too: to compile what spills more can take minutes."""
+LONGEST_S = 8
+"""How long the compiler may compute for one change."""
 _FLOAT64 = re.compile(r"(?<=\dx)f64\b|(?<![\w<])f64\b")
 
 
@@ -47,7 +49,7 @@ def cures_of(lowered: Lowered) -> Iterator[Cure]:
 
 def _compiled(lowered: Lowered, **options: int) -> Iterator[Cure]:
     ((name, number),) = options.items()
-    other = with_options(lowered, **options)
+    other = with_options(lowered, LONGEST_S, **options)
     if other and other.resources.fits and other.cubin != lowered.cubin:
         yield Cure(name, f"{name}={number}", other)
 
