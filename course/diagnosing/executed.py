@@ -4,12 +4,13 @@ Loops are found in the machine code. How often a loop is run is told by the load
 whose executions the trace counted: the assembler may have copied the body several times, so what is
 counted is divided by the copies of a load that stand in it. A loop that touches no memory counts as
 often as what is around it. Both sides of a branch count, but not what handles denormals,
-infinities and the like.
+infinities and the like. A division of 64-bit integers is a call, and counts with the function's
+instructions.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from course.lowering.call_sites import CallSite
 from course.lowering.locations import Frame
@@ -30,6 +31,8 @@ class Run:
     line: Frame | None
     """The innermost line of the kernel, or of a jitted function of the reader's, that it comes
     from."""
+    divides: bool = False
+    """Whether it stands in a function that divides integers of 64 bits, which that line calls."""
 
 
 def units_of(runs: Iterable[Run]) -> dict[str, float]:
@@ -58,17 +61,15 @@ def executed(
     """
     times = _times(code, _asked(counts, requests))
     in_loops = {number for loop in code.loops for number in loop.blocks}
-    return [
-        Run(
-            instruction,
-            times[number],
-            in_loop=number in in_loops,
-            line=next((frame for frame in instruction.frames if frame in own), None),
-        )
-        for number in code.reached
-        for instruction in code.blocks[number].instructions
-        if times[number]
-    ]
+    runs = []
+    for number in code.reached:
+        for instruction in code.blocks[number].instructions if times[number] else ():
+            line = next((frame for frame in instruction.frames if frame in own), None)
+            run = Run(instruction, times[number], in_loop=number in in_loops, line=line)
+            runs.append(run)
+            for inside in code.called(instruction) if instruction.divides else ():
+                runs.append(replace(run, instruction=inside, divides=True))
+    return runs
 
 
 @dataclass(frozen=True)

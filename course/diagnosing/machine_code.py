@@ -23,8 +23,10 @@ _LABEL = re.compile(r"^(\.L_\w+|\$?[\w$.]+):\s*$")
 _TARGET = re.compile(r"`\(([^)]*)\)")
 _LINE = re.compile(r'//## File "([^"]*)", line (\d+)')
 _ENDS = ("BRA", "EXIT", "RET", "BRX", "JMX")
-SPECIAL_CASE = "$__"
-"""In the name of a function of NVIDIA's that handles denormals, infinities and the like."""
+_DIVISION = re.compile(r"\$__cuda_sm\d+_(?:div|rem)_[su]64$")
+"""The name of a function of NVIDIA's that divides integers of 64 bits."""
+_FUNCTION = "$__"
+"""In the names of NVIDIA's functions. The others handle denormals, infinities and the like."""
 
 _UNITS = {
     unit.FLOAT32: "FADD FMUL FFMA FADD32I FMUL32I FFMA32I FSWZADD",
@@ -83,6 +85,11 @@ class Instruction:
         return self.operation in _ACCESSES
 
     @property
+    def divides(self) -> bool:
+        """Whether it calls a function that divides integers of 64 bits."""
+        return self.operation == "CALL" and bool(_DIVISION.search(self.target))
+
+    @property
     def fences(self) -> bool:
         """Whether it waits until all that its thread has stored can be seen by the whole GPU."""
         return bool(re.match(r"MEMBAR(\.\w+)*\.(GPU|SYS)\b", self.name))
@@ -112,7 +119,8 @@ class BasicBlock:
     def handles_special_cases(self) -> bool:
         """Whether it calls what handles denormals and the like, which is hardly ever run."""
         return any(
-            each.operation == "CALL" and SPECIAL_CASE in each.target for each in self.instructions
+            each.operation == "CALL" and _FUNCTION in each.target and not each.divides
+            for each in self.instructions
         )
 
 
@@ -154,6 +162,13 @@ class MachineCode:
                     bodies.setdefault(header, {header}).update(body)
         loops = [CodeLoop(header, frozenset(body)) for header, body in bodies.items()]
         return sorted(loops, key=lambda loop: len(loop.blocks))
+
+    def called(self, call: Instruction) -> list[Instruction]:
+        """The instructions of the function that a call runs; none where it stands elsewhere."""
+        after = [block.after for block in self.blocks]
+        starts = [n for n, block in enumerate(self.blocks) if block.label == call.target]
+        numbers = [number for start in starts for number in _reached(start, after)]
+        return [each for number in numbers for each in self.blocks[number].instructions]
 
     def loop_of(self, number: int) -> CodeLoop | None:
         """The innermost loop around a block."""

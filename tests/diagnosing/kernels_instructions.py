@@ -70,6 +70,15 @@ def decay_in_float32_kernel(x_ptr, rate_ptr, out_ptr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def border_kernel(x_ptr, out_ptr, rows, columns, DTYPE: tl.constexpr, BLOCK: tl.constexpr):
+    """Zeros around each of many pictures; where an element is comes from its number."""
+    i = tl.program_id(axis=0).to(DTYPE) * BLOCK + tl.arange(0, BLOCK)
+    column, row = i % columns, i // columns % rows
+    inside = (row > 0) & (row < rows - 1) & (column > 0) & (column < columns - 1)
+    tl.store(out_ptr + i, tl.where(inside, tl.load(x_ptr + i), 0.0))
+
+
+@triton.jit
 def moments_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     """A row's sum and the sum of its squares, reduced in each iteration."""
     row = tl.program_id(axis=0)
@@ -99,6 +108,7 @@ HALF = torch.float16
 N = 2**25
 ELEMENTS = empty(N), empty(N)
 HALVES = empty(N, dtype=HALF), empty(N, dtype=HALF)
+PICTURES = *ELEMENTS, 500, 700
 RATE = empty(N), empty(1, dtype=torch.float64), empty(N)
 ROWS = empty(4224, 32768, dtype=HALF), empty(4224, 2), 32768, 1024
 SORT = Launch(sort_kernel, (1024,), (empty(2**18), empty(2**18), 256))
@@ -114,6 +124,11 @@ PAIRS = (
         "instructions",
         Launch(noise_kernel, (N // 1024,), (*HALVES, 7, 1024)),
         Launch(noise_by_four_kernel, (N // 4096,), (*HALVES, 7, 4096)),
+    ),
+    Pair(
+        "instructions",
+        Launch(border_kernel, (N // 1024,), (*PICTURES, tl.int64, 1024)),
+        Launch(border_kernel, (N // 1024,), (*PICTURES, tl.int32, 1024)),
     ),
     Pair(
         "float64",

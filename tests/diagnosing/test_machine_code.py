@@ -89,6 +89,17 @@ def test_what_prepares_a_call_for_a_special_case_is_not_counted():
     assert "CALL" not in [run.instruction.operation for run in ran]
 
 
+def test_a_division_of_64_bits_counts_with_the_function_that_it_calls():
+    from course.tracing.records import LaunchCounts
+
+    counts = LaunchCounts("kernel", 1, [], [], [], {}, {}, {}, {})
+    listing = LISTING.replace("sm20_div", "sm20_div_s64")
+    ran = executed(parsed(listing), counts, [], frozenset({("kernel.py", 7)}))
+    inside = [(run.instruction.operation, run.line) for run in ran if run.divides]
+    assert inside == [("DMUL", ("kernel.py", 7)), ("RET", ("kernel.py", 7))]
+    assert "CALL" in [run.instruction.operation for run in ran]
+
+
 def evidence_of(launch, monkeypatch):
     """What the rules of one diagnosis look at."""
     from course.diagnosing import api

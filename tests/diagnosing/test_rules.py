@@ -167,7 +167,7 @@ def test_one_of_each_pair_of_neighbors_is_to_be_moved_with_the_other():
     assert "tl.split" not in column.change
 
 
-HASHED, NOISE, DECAY, MOMENTS = kernels_instructions.PAIRS
+HASHED, NOISE, BORDER, DECAY, MOMENTS = kernels_instructions.PAIRS
 
 
 def test_the_instructions_of_an_element_are_told_with_the_line_of_most():
@@ -182,6 +182,17 @@ def test_random_numbers_of_which_three_in_four_are_thrown_away_are_to_be_used():
     (finding,) = diagnosed(NOISE.slow).findings
     assert "tl.rand4x" in finding.change and "tl.rand(seed, i)" in finding.text
     assert "tl.rand4x" not in diagnosed(HASHED.slow).findings[0].change
+
+
+def test_divisions_of_64_bits_count_with_the_function_that_they_call():
+    (first, *_) = diagnosed(BORDER.slow).findings
+    assert first.text.startswith("column, row = i % columns")
+    number, part = re.match(
+        r"(\d+) instructions .* of which (\d+)% divide integers of 64 bits", first.what
+    ).groups()
+    # Three divisions, each by some eighty instructions.
+    assert 150 < int(number) * int(part) / 100 < 300
+    assert ".to(tl.int32)" in first.change
 
 
 def test_a_sort_is_not_told_to_divide_less():

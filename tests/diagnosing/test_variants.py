@@ -15,8 +15,14 @@ from course.diagnosing.experiments.cures import cures_of, in_float32
 from course.diagnosing.experiments.edits import NEVER
 from course.diagnosing.experiments.read_ptx import Ptx
 from course.diagnosing.experiments.variants import variants_of
-from course.diagnosing.experiments.whole import ended_at_once, relaxed
-from tests.diagnosing import kernels_atomics, kernels_dots, kernels_experiments, kernels_gathers
+from course.diagnosing.experiments.whole import ended_at_once, narrow_divisions, relaxed
+from tests.diagnosing import (
+    kernels_atomics,
+    kernels_dots,
+    kernels_experiments,
+    kernels_gathers,
+    kernels_instructions,
+)
 from tests.diagnosing.launches import Launch, empty
 
 
@@ -131,6 +137,16 @@ def test_an_atomic_that_orders_nothing_else_is_tried_without_its_fences():
     assert operations(fenced, variant.ptx)["MEMBAR"] == 0
     assert variant.cure == 'sem="relaxed"'
     assert not [*relaxed(Ptx(free))]
+
+
+def test_divisions_of_64_bits_become_such_of_32():
+    lowered = lowered_of(kernels_instructions.PAIRS[2].slow)
+    (variant,) = narrow_divisions(Ptx(lowered))
+    before, after = (operations(lowered, ptx) for ptx in (lowered.ptx, variant.ptx))
+    assert after["CALL"] == 0 < before["CALL"]
+    assert after["LDG"] == before["LDG"]
+    assert variant.removed == 24 and variant.cure == "divisions of 32 bits"
+    assert not [*narrow_divisions(Ptx(lowered_of(kernels_instructions.PAIRS[2].mended)))]
 
 
 def test_products_go_and_the_copies_that_feed_them_stay():

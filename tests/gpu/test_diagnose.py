@@ -9,6 +9,7 @@ from course import CourseError, diagnose, lower
 from course.diagnosing.experiments.run import Candidate, code_as_is, timed_there, timed_together
 from course.gpus.peaks import gpu_of
 from course.tracing.launch import packed, requested
+from tests.diagnosing import kernels_instructions
 from tests.diagnosing.kernels_gluon import copy_kernel
 from tests.support import trace_kernels as kernels
 
@@ -71,6 +72,16 @@ def test_what_saves_most_comes_first_with_what_the_launch_takes_without_it():
     assert first.without.us < said.measured_us / 2
     assert "without it the launch takes" in str(said)
     assert said.experiments.seconds < 30
+
+
+def test_divisions_of_64_bits_are_tried_with_32_and_give_the_same():
+    slow = kernels_instructions.PAIRS[2].slow
+    x, out = torch.randn(2**25, device="cuda"), torch.empty(2**25, device="cuda")
+    said = diagnose(slow.kernel, slow.grid, x, out, *slow.args[2:])
+    (tried,) = (each for each in said.experiments.done if each.kind == "divisions")
+    assert tried.us < said.measured_us
+    assert "divide integers of 64 bits" in said.findings[0].what
+    assert not any("results differ" in reason for reason in said.experiments.dropped)
 
 
 def test_a_kernel_that_writes_its_input_has_it_anew_before_each_launch():

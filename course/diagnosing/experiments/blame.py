@@ -8,7 +8,7 @@ from course.lowering.locations import Frame
 from ..evidence import Evidence
 from ..result import LEAST_GAIN, Finding
 from .result import Experiment, Experiments
-from .variants import ADDRESSES, MEMORY
+from .variants import ADDRESSES, DIVISIONS, MEMORY
 from .words import WORDS
 
 LEAST_BOUND = 1.15
@@ -46,6 +46,7 @@ CAUSES = {
     "products": ("tensor cores", "older dot"),
     "exchange": ("reductions",),
     "math": ("instructions", "float64"),
+    DIVISIONS: ("instructions",),
     "arithmetic": ("instructions", "float64", "tensor cores"),
     "float32": ("float64",),
     "num_warps": ("spills", "occupancy"),

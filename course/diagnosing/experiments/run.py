@@ -22,7 +22,13 @@ from .cures import cures_of
 from .read_ptx import Ptx
 from .result import Experiment, Experiments
 from .variants import CLOCKS, EMPTY, Variant, variants_of
-from .whole import ended_at_once, from_one_place, relaxed, reversed_order
+from .whole import (
+    ended_at_once,
+    from_one_place,
+    narrow_divisions,
+    relaxed,
+    reversed_order,
+)  # fmt: skip
 from .worker import MOST_ROUNDS, Code, EndedError, Times, timed
 
 MAKING_S = 8
@@ -99,7 +105,10 @@ def candidates_for(lowered: Lowered, grid: tuple[int, ...]) -> tuple[list[Candid
     room = max(FEWEST, int(MAKING_S / (time.monotonic() - begun) * side_by_side))
     # Those without all of a kind first: where there is no room for all, single lines are left out.
     parts = sorted(variants_of(ptx), key=lambda each: -len(each.lines))
-    whole = [ended_at_once(ptx), *relaxed(ptx), *reversed_order(ptx, grid), *from_one_place(ptx)]
+    whole = [
+        ended_at_once(ptx), *relaxed(ptx), *narrow_divisions(ptx), *reversed_order(ptx, grid),
+        *from_one_place(ptx),
+    ]  # fmt: skip
     programs, clusters = math.prod(grid), lowered.metadata["options"].get("num_ctas", 1)
     if programs <= MOST_CLOCKED and clusters == 1 and (clocks := with_clocks(lowered.ptx)):
         whole.append(Variant(CLOCKS, (), clocks, scratch=True))

@@ -14,7 +14,7 @@ ARITHMETIC = {
     "add", "sub", "mul", "mad", "fma", "and", "or", "xor", "not", "shl", "shr", "shf", "min", "max",
     "neg", "abs", "bfe", "bfi", "prmt", "selp", "popc", "lop3",
 }  # fmt: skip
-ADDRESSES, ORDER = "addresses", "order of the programs"
+ADDRESSES, ORDER, DIVISIONS = "addresses", "order of the programs", "divisions"
 CLOCKS, EMPTY = "clocks", "empty"
 MEMORY = ("loads", "stores", "atomics")
 """Kinds that are tried together too: where each takes as long, one alone saves nothing."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from .edits import NEVER, with_never
 from .read_ptx import PROGRAM_NUMBER, PROGRAM_REGISTERS, Instruction, Ptx, begun_with, pointers
-from .variants import ADDRESSES, EMPTY, ORDER, Variant, spins, touches, variant_of
+from .variants import ADDRESSES, DIVISIONS, EMPTY, ORDER, Variant, spins, touches, variant_of
 
 PLACES, PLACE_BYTES = 16, 4096
 """Places from which loads are served in turn, and the bytes of each: 32 for each of 128 threads."""
@@ -23,6 +23,28 @@ def relaxed(ptx: Ptx) -> Iterator[Variant]:
     lines = tuple(dict.fromkeys(each.line for each in fences if each.line))
     if edits and not any(spins(ptx, each) for each in ptx.instructions):
         yield replace(variant_of(ptx, "relaxed", lines, edits), cure='sem="relaxed"')
+
+
+def narrow_divisions(ptx: Ptx) -> Iterator[Variant]:
+    """The kernel that divides integers of 64 bits as such of 32, which gives the same where these
+    are enough. All of them at once: what several lines divide is often divided in none of them."""
+    edits = {}
+    for each in ptx.instructions:
+        divides = re.fullmatch(r"(div|rem)\.[su]64", each.name)
+        if divides and not each.guard and all(name.startswith("%rd") for name in each.operands):
+            result, *operands = each.operands
+            operation, wide = each.name.split(".")
+            narrow = f"{wide[0]}32"
+            edits[each.row] = [
+                "\t{ .reg .b32 %first, %second;",
+                f"\tcvt.{narrow}.{wide} %first, {operands[0]};",
+                f"\tcvt.{narrow}.{wide} %second, {operands[1]};",
+                f"\t{operation}.{narrow} %first, %first, %second;",
+                f"\tcvt.{wide}.{narrow} {result}, %first;",
+                "\t}",
+            ]
+    if edits:
+        yield replace(variant_of(ptx, DIVISIONS, (), edits), cure="divisions of 32 bits")
 
 
 def from_one_place(ptx: Ptx) -> Iterator[Variant]:

@@ -1,6 +1,6 @@
 """What is said of an experiment that no rule explains."""
 
-from .variants import ADDRESSES, ORDER
+from .variants import ADDRESSES, DIVISIONS, ORDER
 
 WORDS = {
     "loads": (
@@ -88,6 +88,12 @@ WORDS = {
         "float64 is computed at half the rate of float32 at best, its divisions and roots far "
         "slower.",
         "compute in float32 what need not be float64.",
+    ),
+    DIVISIONS: (
+        "",
+        "no instruction divides: a function of some 80 divides 64 bits, and about 20 instructions "
+        "divide 32.",
+        "divide integers of 32 bits where the numbers fit, by .to(tl.int32) before the division.",
     ),
     "relaxed": (
         "",

@@ -54,6 +54,12 @@ ALL_NUMBERS = (
     "take all four numbers that one evaluation gives, by tl.rand4x or tl.randint4x on a quarter of "
     "the offsets: tl.rand computes four and keeps one."
 )
+NARROW_DIVISION = (
+    "divide integers of 32 bits where the numbers fit, by .to(tl.int32) before the division; or "
+    "let a grid of two or three axes give the places that the divisions find."
+)
+OF_DIVISION = 3 / 4
+"""The part of the instructions for a division of 64 bits that one of 32 bits saves."""
 OTHER_CHANGE = "compute less for each element, or larger blocks, for fewer instructions around it."
 NUMBERS = 4
 """Random numbers that one evaluation of Philox gives, of which tl.rand keeps one."""
@@ -67,13 +73,29 @@ def many(evidence: Evidence, work: Work, executed: list[Run]) -> Iterator[Findin
     line = max(lines, key=lambda each: lines[each])
     if line in _multiplied_one_by_one(evidence):
         return
+    total = sum(units_of(executed).values())
+    each = total * evidence.warps * unit.WARP / _elements(evidence)
+    divisions = lines_of(run for run in executed if run.divides)
+    if (divided := sum(divisions.values())) > lines[line] / 2:
+        yield Finding(
+            "instructions",
+            f"{each:,.0f} instructions of a thread for each element, of which {divided / total:.0%}"
+            " divide integers of 64 bits",
+            "no instruction divides: a function of some 80 divides 64 bits, and about 20 "
+            "instructions divide 32.",
+            NARROW_DIVISION,
+            mended=replace(
+                work,
+                instructions=evidence.instructions_without(lambda run: run.divides, OF_DIVISION),
+            ),
+            place=evidence.line(max(divisions, key=lambda each: divisions[each])),
+        )
+        return
     kinds: dict[str, float] = defaultdict(float)
     for run in executed:
         if run.line == line:
             kinds[_kind(run)] += run.times
     kind = max(kinds, key=lambda each: kinds[each])
-    total = sum(units_of(executed).values())
-    each = total * evidence.warps * unit.WARP / _elements(evidence)
     most = f", {kinds[kind] / total:.0%} for its {kind}" if kind in CHANGES else ""
     drawn = any(run.line == line and run.instruction.file == "random.py" for run in executed)
     change = CHANGES.get(kind, OTHER_CHANGE)
