@@ -122,14 +122,15 @@ def _refuse_what_does_not_fit(lowered: Lowered, kernel: str, gpu: str) -> None:
 def ranked(findings: list[Finding], work: Work | None) -> tuple[Finding, ...]:
     """Findings with their estimated gains, what is certain first, and then the largest gain.
 
-    Of equal gains the one comes first that takes more off the parts which do not bind yet; without
-    an estimate they stay in the order of the rules.
+    Of equal gains the one comes first that takes more off the parts which do not bind yet, and what
+    waits before what would hide the wait; without an estimate they stay in the order of the rules.
     """
 
-    def gains(finding: Finding) -> tuple[float, float]:
+    def gains(finding: Finding) -> tuple[float, bool, float]:
         if work is None or finding.mended is None:
-            return 1, 0
-        return max(1, work.us / finding.mended.us), work.sum_us - finding.mended.sum_us
+            return 1, False, 0
+        gain = max(1, work.us / finding.mended.us)
+        return gain, finding.cause != "occupancy", work.sum_us - finding.mended.sum_us
 
     ordered = sorted(findings, key=lambda each: (each.certain, gains(each)), reverse=True)
     return tuple(replace(finding, gain=gains(finding)[0]) for finding in ordered)

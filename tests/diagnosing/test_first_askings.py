@@ -6,6 +6,8 @@ import importlib
 import pytest
 import torch
 
+from course import diagnose
+
 from . import trial_tables
 
 WORDS = " ".join(trial_tables.PAGE.split())
@@ -68,6 +70,25 @@ def test_every_kernel_that_was_missed_is_spoken_of(trial):
     of_gpu = answers(trial)["with experiments"]
     missed = [name for name, answer in of_gpu.items() if not answer["right"]]
     assert all(f"- **{name}** " in trial_tables.PAGE for name in missed)
+
+
+@pytest.mark.parametrize(
+    ("trial", "name", "cause", "estimated_us"),
+    [
+        ("trial3", "n01", "divide integers of 64 bits", 307),
+        ("trial4", "p20", "divide integers of 64 bits", 341),
+        ("trial4", "p16", "a loop waits for its 3 loads", 389),
+    ],
+)
+def test_what_was_added_since_names_what_the_page_says(trial, name, cause, estimated_us):
+    kernels = importlib.import_module(f"tests.diagnosing.{trial}.{name}")
+    arguments, options, grid = kernels.arguments("cpu", True)
+    said = diagnose(kernels.kernel, grid, *arguments, target="H200", **options)
+    assert cause in said.findings[0].what
+    assert said.estimated_us == pytest.approx(estimated_us, rel=0.02)
+    assert name in WORDS.rpartition("are named rightly without a GPU now")[0].rpartition("So ")[2]
+    if name != "p16":
+        assert f"{estimated_us}" in WORDS.rpartition("A division of 64-bit integers")[2]
 
 
 @pytest.mark.parametrize(
