@@ -64,7 +64,7 @@ def executed(
     runs = []
     for number in code.reached:
         for instruction in code.blocks[number].instructions if times[number] else ():
-            line = next((frame for frame in instruction.frames if frame in own), None)
+            line = instruction.line if instruction.line in own else None
             run = Run(instruction, times[number], in_loop=number in in_loops, line=line)
             runs.append(run)
             for inside in code.called(instruction) if instruction.divides else ():
@@ -140,10 +140,10 @@ def _times(code: MachineCode, asked: dict[Frame, _Asked]) -> dict[int, float]:
 
 def _copies(code: MachineCode, blocks: list[int], asked: dict[Frame, _Asked]) -> dict[Frame, float]:
     """A line that touches memory -> how often its accesses stand in these blocks."""
-    lines = [
-        next((frame for frame in instruction.frames if frame in asked), None)
+    lines = Counter(
+        instruction.line
         for number in blocks
         for instruction in code.blocks[number].instructions
-        if instruction.accesses
-    ]
-    return {line: n / asked[line].instructions for line, n in Counter(lines).items() if line}
+        if instruction.accesses and instruction.line in asked
+    )
+    return {line: n / asked[line].instructions for line, n in lines.items() if line}

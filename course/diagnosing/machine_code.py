@@ -1,7 +1,6 @@
 """A kernel's SASS as a graph: its instructions in blocks, which follow one another, and its loops.
 
-nvdisasm names for each instruction the line that it comes from and the lines from which that was
-called, so nothing needs to be assembled a second time.
+For each instruction it names the innermost line of the reader's own that it comes from.
 """
 
 import re
@@ -12,9 +11,9 @@ from functools import cached_property
 from course.errors import CourseError
 from course.gpus import throughput as unit
 from course.lowering.call_sites import CallSites
+from course.lowering.kernel_reference import frames_of
 from course.lowering.locations import Frame, base
 from course.lowering.result import Lowered
-from course.lowering.sass import nvidia_tool
 
 _INSTRUCTION = re.compile(
     r"^\s*/\*[0-9a-f]{4,}\*/\s+(?P<guard>@!?U?P\w+\s+)?(?P<name>[A-Z][\w.]*)(?P<rest>[^;]*);"
@@ -50,7 +49,6 @@ _ACCESSES = {
     "REDG": "update",
 }  # fmt: skip
 _IN_PTX = re.compile(r"\b(ld|st|atom|red)\.(?:\w+\.)*?global\b|\b(cp)\.async\.\w+\.shared\.global")
-_LOC = re.compile(r"\.loc\s+\d+ (\d+) ")
 
 
 @dataclass(frozen=True)
@@ -59,8 +57,8 @@ class Instruction:
 
     name: str
     """With its modifiers, as "IMAD.WIDE.U32"."""
-    frames: tuple[Frame, ...] = ()
-    """The line that it comes from, and those from which that was called, the innermost first."""
+    line: Frame | None = None
+    """The line that it comes from."""
     target: str = ""
     """The label that it jumps to, or the function that it calls."""
     guarded: bool = False
@@ -93,11 +91,6 @@ class Instruction:
     def fences(self) -> bool:
         """Whether it waits until all that its thread has stored can be seen by the whole GPU."""
         return bool(re.match(r"MEMBAR(\.\w+)*\.(GPU|SYS)\b", self.name))
-
-    @property
-    def file(self) -> str:
-        """The name of the file that it comes from: of Triton's library, or of the reader's."""
-        return base(self.frames[0][0]) if self.frames else ""
 
     @property
     def bytes(self) -> int:
@@ -188,11 +181,9 @@ def _reached(start: int, ways: list[list[int]], around: int | None = None) -> li
 
 
 def disassembled(lowered: Lowered) -> str:
-    """What `nvdisasm -gi -c` prints of a kernel; "" where no disassembler reads it."""
-    if not lowered.target.nvidia or lowered.target.name == "sm_70":
-        return ""
+    """A kernel's SASS; "" where no disassembler reads it."""
     try:
-        return nvidia_tool("nvdisasm", lowered.cubin, "-gi", "-c", "-ndf")
+        return lowered.sass if lowered.target.nvidia else ""
     except CourseError:
         return ""
 
@@ -202,32 +193,25 @@ def machine_code_of(lowered: Lowered, listing: str) -> MachineCode | None:
     return parsed(listing, _accesses_of(lowered)) if listing else None
 
 
-_Accesses = dict[tuple[str, Frame], tuple[Frame, ...]]
-"""(kind of access, the line that the assembler was told) -> the lines that it comes from."""
+_Accesses = dict[tuple[str, Frame], Frame]
+"""(kind of access, the line that it comes from) -> the line in which its call begins."""
 
 
 def _accesses_of(lowered: Lowered) -> _Accesses:
-    """Where the accesses to global memory come from.
-
-    Triton writes them as inline assembly, whose lines LLVM counts on, so that the assembler is told
-    a line some lines below the call's. PTX shows which ones these are.
-    """
-    calls, chains = CallSites(lowered.listing), dict(lowered.lines.places("ptx"))
+    calls, own = CallSites(lowered.listing), frames_of(lowered.listing)
     kinds = {"ld": "load", "cp": "load", "st": "store"}
+    rows = lowered.ptx.split("\n")
     accesses: _Accesses = {}
-    told = 0
-    for number, row in enumerate(lowered.ptx.split("\n"), start=1):
-        if loc := _LOC.search(row):
-            told = int(loc[1])
-        elif number in chains and (match := _IN_PTX.search(row)):
+    for number, chain in lowered.lines.places("ptx"):
+        if match := _IN_PTX.search(rows[number - 1]):
             kind = kinds.get(match[1] or match[2], "update")
-            frames = tuple(call[:2] for call in calls.path(chains[number], kind))
-            accesses[kind, (frames[0][0], told)] = frames
+            line = next((place[:2] for place in chain if place[:2] in own), chain[0][:2])
+            accesses[kind, line] = calls.path(chain, kind)[0][:2]
     return accesses
 
 
 def parsed(listing: str, accesses: _Accesses | None = None) -> MachineCode | None:
-    """The blocks of what `nvdisasm -gi -c` prints; None if there are no instructions."""
+    """The blocks of SASS; None if there are no instructions."""
     blocks = list(_blocks(listing, accesses or {}))
     numbers = {block.label: number for number, block in enumerate(blocks) if block.label}
     for number, block in enumerate(blocks):
@@ -242,19 +226,15 @@ def parsed(listing: str, accesses: _Accesses | None = None) -> MachineCode | Non
 
 def _blocks(listing: str, accesses: _Accesses) -> Iterator[BasicBlock]:
     block = BasicBlock()
-    frames: list[Frame] = []
-    fresh = True
+    line: Frame | None = None
     for row in listing.split("\n"):
         if match := _LINE.search(row):
-            frames = [] if fresh else frames
             path = base(match[1]) if "/<" in match[1] else match[1]  # a cell is put in a folder
-            frames.append((path, int(match[2])))
-            fresh = False
+            line = path, int(match[2])
             continue
         label, match = _LABEL.match(row), _INSTRUCTION.match(row)
-        fresh = fresh or match is not None
         if match and match["name"] != "NOP":
-            block.instructions.append(_instruction(match, frames, accesses))
+            block.instructions.append(_instruction(match, line, accesses))
         ended = block.instructions and block.instructions[-1].operation in _ENDS
         if block.instructions and (label or ended):
             yield block
@@ -265,14 +245,13 @@ def _blocks(listing: str, accesses: _Accesses) -> Iterator[BasicBlock]:
         yield block
 
 
-def _instruction(match: re.Match[str], frames: list[Frame], accesses: _Accesses) -> Instruction:
+def _instruction(match: re.Match[str], line: Frame | None, accesses: _Accesses) -> Instruction:
     target = _TARGET.search(match["rest"])
     # `@P0 BRA P1, …` and `BRA P1, …` are conditional, and so is `BRA.DIV`.
     condition = re.match(r"\s*!?U?P\w*,", match["rest"])
-    instruction = Instruction(
-        match["name"], tuple(frames), target[1] if target else "", bool(match["guard"] or condition)
-    )
+    guarded = bool(match["guard"] or condition)
+    instruction = Instruction(match["name"], line, target[1] if target else "", guarded)
     # A fence is one of the instructions that an atomic becomes.
     kind = "update" if instruction.fences else _ACCESSES.get(instruction.operation, "")
-    comes_from = accesses.get((kind, frames[0])) if frames else None
-    return replace(instruction, frames=comes_from) if comes_from else instruction
+    began = accesses.get((kind, line)) if line else None
+    return replace(instruction, line=began) if began else instruction

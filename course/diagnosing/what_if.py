@@ -7,7 +7,6 @@ from course.lowering.api import Lowered, LowerError, Request, lower_again
 from course.lowering.arguments import Described, Text
 from course.lowering.call_sites import CallSite
 from course.lowering.memory_requests import requests_of
-from course.lowering.worker import TIMEOUT_S
 
 WHOLE = ("i32", "i64", "u32", "u64", "i16", "i8")
 
@@ -37,14 +36,18 @@ def with_divisible(lowered: Lowered, names: Collection[str]) -> Lowered | None:
     return _recompiled(lowered, replace(request, args=args, kwargs=kwargs))
 
 
-def with_options(lowered: Lowered, timeout_s: float = TIMEOUT_S, **options: int) -> Lowered | None:
+def with_options(
+    lowered: Lowered, timeout_s: float | None = None, **options: int
+) -> Lowered | None:
     """The kernel compiled with other options of the compiler; None if it does not compile, or not
-    within `timeout_s` seconds of computing."""
+    within `timeout_s` seconds of computing, where there is such a limit."""
     assert lowered.request is not None
     return _recompiled(lowered, lowered.request.with_options(**options), timeout_s)
 
 
-def _recompiled(lowered: Lowered, request: Request, timeout_s: float = TIMEOUT_S) -> Lowered | None:
+def _recompiled(
+    lowered: Lowered, request: Request, timeout_s: float | None = None
+) -> Lowered | None:
     try:
         return lower_again(request, lowered.target.name, timeout_s)
     except LowerError:

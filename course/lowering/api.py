@@ -12,7 +12,7 @@ from .kernel_reference import InFile, kernel_named, reference_of
 from .problems import LowerError, run_compiler
 from .recorded_grid import without_grid
 from .result import Lowered
-from .worker import TIMEOUT_S, compile_kernel
+from .worker import compile_kernel
 
 __all__ = ["LowerError", "Lowered", "Request", "lower", "lower_again", "lower_file"]
 
@@ -56,11 +56,15 @@ def lower_file(
     return lower_again(replace(request, literal=True), target)
 
 
-def lower_again(request: Request, target_name: str | None, timeout_s: float = TIMEOUT_S) -> Lowered:
+def lower_again(
+    request: Request, target_name: str | None, timeout_s: float | None = None
+) -> Lowered:
     """Compile what was asked for before, for another target.
 
-    timeout_s: how long the compiler may compute; raises LowerError after that.
+    timeout_s: how long the compiler may compute, if not as long as always; raises LowerError
+        after that.
     """
-    target = target_of(target_name)
-    within = compile_kernel.within(kind=compile_kernel.kind, timeout_s=timeout_s)
-    return Lowered.of(run_compiler(within, request, target.name), target, request)
+    target, compiles = target_of(target_name), compile_kernel
+    if timeout_s is not None:
+        compiles = compile_kernel.within(kind=compile_kernel.kind, timeout_s=timeout_s)
+    return Lowered.of(run_compiler(compiles, request, target.name), target, request)

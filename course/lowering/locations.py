@@ -167,7 +167,8 @@ def relocated(ptx: str, own: set[Frame]) -> str:
     """The PTX with each location replaced by the innermost line of the reader's own in its chain.
 
     NVIDIA's assembler keeps the innermost line of a chain alone, which is often one of Triton's
-    library.
+    library. And LLVM counts on from line to line of inline assembly, and takes what follows to come
+    from the line before it, so that the assembler would be told a line some lines below.
     """
     lines = ptx.split("\n")
     numbers = {path: number for number, path in _files(lines).items()}

@@ -19,6 +19,7 @@ from course.type_names import AnyValue
 from . import passes as passes_module
 from .arguments import Request
 from .instruction_counts import Counts, count
+from .kernel_reference import frames_of
 from .layouts import Layouts, layouts_from
 from .locations import relocated
 from .occupancy import Resources, resources_of
@@ -134,7 +135,7 @@ class Lowered(Compiled):
             if isinstance(statement, ast.Return)
             for number in lines
         }
-        own = {line.frame for line in self.source_lines()}
+        own = frames_of(self.listing)
         values = run_compiler(layouts_of, self.ttgir, self.target.name)
         return layouts_from(self.ttgir, values, own, returns)
 
@@ -260,8 +261,7 @@ class Lowered(Compiled):
 
     @cached_property
     def _disassembly(self) -> tuple[str, dict[int, ControlCode]]:
-        own = {line.frame for line in self.source_lines()}
-        ptx = relocated(self.ptx, own)
+        ptx = relocated(self.ptx, frames_of(self.listing))
         return disassembled(self.cubin, ptx, self.assembler.command, self.target)
 
     @property

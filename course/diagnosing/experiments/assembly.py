@@ -8,6 +8,7 @@ from course.errors import CourseError
 from course.files import scratch
 from course.gpus import throughput as unit
 from course.isolate.commands import run_command
+from course.lowering.kernel_reference import frames_of
 from course.lowering.locations import Frame, relocated
 from course.lowering.result import Lowered
 from course.lowering.sass import nvidia_tool
@@ -59,7 +60,7 @@ def assemble(lowered: Lowered, ptx: str) -> bytes:
     """
     with scratch() as folder:
         source, output = folder / "kernel.ptx", folder / "kernel.ptx.o"
-        source.write_text(relocated(ptx, {line.frame for line in lowered.source_lines()}))
+        source.write_text(relocated(ptx, frames_of(lowered.listing)))
         files = {".ptx": str(source), ".o": str(output)}  # in place of those of the first run
         command = [files.get(Path(word).suffix, word) for word in lowered.assembler.command]
         ended = run_command(command, TIMEOUT_S)
@@ -71,7 +72,7 @@ def assemble(lowered: Lowered, ptx: str) -> bytes:
 
 def code_of(cubin: bytes) -> MachineCode:
     """Machine code as instructions with their lines. Raises CourseError if it cannot be read."""
-    if code := parsed(nvidia_tool("nvdisasm", cubin, "-gi", "-c", "-ndf")):
+    if code := parsed(nvidia_tool("nvdisasm", cubin, "-g", "-c", "-ndf")):
         return code
     raise CourseError("the machine code holds no instructions")
 
@@ -104,13 +105,13 @@ def lost_besides(before: MachineCode, after: MachineCode, variant: Variant) -> s
 def _counts(code: MachineCode, lines: Collection[Frame]) -> Counter[tuple[Frame, str]]:
     """The instructions by their line and kind, those of these lines left out."""
     others = (
-        each
+        (each, each.line)
         for block in code.blocks
         for each in block.instructions
-        if each.frames and each.frames[0] not in lines
+        if each.line and each.line not in lines
     )
     # The assembler tells of few products where they come from.
     return Counter(
-        (ANYWHERE, PRODUCTS) if "MMA" in each.operation else (each.frames[0], each.unit)
-        for each in others
+        (ANYWHERE, PRODUCTS) if "MMA" in each.operation else (line, each.unit)
+        for each, line in others
     )

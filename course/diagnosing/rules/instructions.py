@@ -45,7 +45,13 @@ CHANGES = {
     "conversions": "convert once, before the loop, or compute in the type that is stored.",
     "shuffles": "reduce less often: keep partial results in each lane.",
 }
+DRAWS = re.compile(r"\b(?:rand|randn|randint)\(")
 SORT = re.compile(r"\b(?:sort|topk)\(")
+ANGLES = re.compile(r"\b(?:sin|cos)\(")
+OF_ANGLES = (
+    "compute a sine or cosine once for all that share it, or load it from a table: most of what "
+    "one takes is integer arithmetic that brings a large angle back into one turn."
+)
 OTHER_SORT = (
     "sort less: tl.topk where the first few are enough, and shorter rows, since each element takes "
     "part in more comparisons the longer they are; or let radix sort (torch.sort) do long ones."
@@ -97,10 +103,12 @@ def many(evidence: Evidence, work: Work, executed: list[Run]) -> Iterator[Findin
             kinds[_kind(run)] += run.times
     kind = max(kinds, key=lambda each: kinds[each])
     most = f", {kinds[kind] / total:.0%} for its {kind}" if kind in CHANGES else ""
-    drawn = any(run.line == line and run.instruction.file == "random.py" for run in executed)
+    drawn = DRAWS.search(evidence.line(line).text)
     change = CHANGES.get(kind, OTHER_CHANGE)
     if SORT.search(evidence.line(line).text):
         change = OTHER_SORT
+    if ANGLES.search(evidence.line(line).text):
+        change = OF_ANGLES
     if drawn:
         change = ALL_NUMBERS
     yield Finding(
