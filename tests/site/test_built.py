@@ -12,7 +12,7 @@ import pytest
 
 from docs.site import ROOT, check
 
-from .conftest import PHONE, REPOSITORY
+from .conftest import PHONE, REPOSITORY, WIDE
 
 pytestmark = [
     pytest.mark.site,
@@ -35,24 +35,25 @@ def saved_in(site, kind):
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
-def test_a_lesson_shows_without_an_error_and_its_widgets_are_alive(site, open_page, lesson):
+def test_a_lesson_shows_on_a_phone_and_a_screen_and_its_widgets_are_alive(site, open_page, lesson):
     html = (site / "lessons" / f"{lesson}.html").read_text()
     saved = len(re.findall('data-course-widget="(?:explore|replay)"', html))
-    page = open_page(f"lessons/{lesson}.html")
+    page = open_page(f"lessons/{lesson}.html", size=PHONE)
     page.wait_for_function(f"!document.querySelector('{SAVED}')")
+    assert_it_fits(page)
+    page.set_viewport_size(WIDE)
     assert page.locator(".course-explorer, .course-replay").count() == saved
     assert page.locator(".bd-article h1").count() == 1
-    assert page.evaluate(SIDEWAYS) <= 0
+    assert_it_fits(page)
 
 
-@pytest.mark.parametrize("script", [True, False])
 @pytest.mark.parametrize("lesson", LESSONS)
-def test_on_a_phone_a_lesson_does_not_scroll_sideways_and_code_is_fixed_width(
-    open_page, lesson, script
-):
-    page = open_page(f"lessons/{lesson}.html", size=PHONE, java_script_enabled=script)
-    if script:
-        page.wait_for_function(f"!document.querySelector('{SAVED}')")
+def test_on_a_phone_without_script_a_lesson_fits(open_page, lesson):
+    assert_it_fits(open_page(f"lessons/{lesson}.html", size=PHONE, java_script_enabled=False))
+
+
+def assert_it_fits(page):
+    """It does not scroll sideways, and its code is of fixed width."""
     assert page.evaluate(SIDEWAYS) <= 0
     assert page.locator(".bd-article pre").count() > 5
     assert page.evaluate(NOT_FIXED_WIDTH) == 0
