@@ -36,8 +36,9 @@ CELL_TIMEOUT_S = 1800
 """A session that has died is noticed at once, so this only ends a cell without end."""
 
 HAS_NBVAL = importlib.util.find_spec("nbval") is not None
-pytest_plugins = ["pytester", "tests.support.cpu_times", "tests.support.skipped"]
-pytest_plugins += ["tests.support.going_on", "tests.support.outdated_records"]
+pytest_plugins = ["pytester", "tests.support.cpu_times", "tests.support.garbage"]
+pytest_plugins += ["tests.support.skipped", "tests.support.going_on"]
+pytest_plugins += ["tests.support.outdated_records"]
 if HAS_NBVAL:
     pytest_plugins.append("tests.support.notebook_sessions")
 
