@@ -8,6 +8,7 @@ the NVIDIA Volta GPU Architecture via Microbenchmarking" (Jia et al., 2018) desc
 documents none. They hold from sm_70 on.
 """
 
+import functools
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,8 +111,12 @@ def disassembled(
     return split_encodings(nvidia_tool("nvdisasm", cubin, "-g", "-c", "-ndf", "-hex"))
 
 
+@functools.lru_cache(maxsize=64)
 def nvidia_tool(name: str, binary: bytes, *options: str) -> str:
-    """What one of NVIDIA's tools prints about a cubin. Raises CourseError if it cannot read it."""
+    """What one of NVIDIA's tools prints about a cubin. Raises CourseError if it cannot read it.
+
+    The last answers are kept: the disassembler takes 0.2 s to start, however short the code.
+    """
     with scratch() as folder:
         path = folder / "kernel.cubin"
         path.write_bytes(binary)
