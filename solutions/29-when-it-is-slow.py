@@ -169,8 +169,8 @@ p[1].diagnose()
 # How often is it right? It was asked four times about slow kernels that it had not seen, 70 in all,
 # without a GPU. For 41 of them the cause that it named first was the one whose mending gained most: for
 # 10 of 15, 6 of 15, 13 of 20 and 12 of 20 ([the trials](../docs/diagnose-trial.md)). On a GPU it tries
-# its causes out: of the last forty it then named 27 rightly. So take its first cause for a place to
-# look, and hold its estimate against a measured time.
+# its causes out as well: of the last forty it was then right for 27, and without one for 25. So take its
+# first cause for a place to look, and hold its estimate against a measured time.
 
 # %% [markdown]
 # ## One slow kernel

@@ -408,9 +408,9 @@ for i in (0, 9, 19, 29, 39):
 # The two losses go down together, within a hundredth. (They need not be equal: the two round in
 # different places, and training makes small differences larger. Neither is the better one.)
 #
-# Is that so for longer texts too, and what does a step take? The next model was trained on an H200: two
-# blocks with 8 heads of 64 dimensions, and 32 texts of 2,048 words at a time, in which 32 random words
-# come again and again. It was trained three times, with the course's finished kernels, with PyTorch's,
+# Do the losses agree for longer texts too, and how long does a step take? The next model was trained on
+# an H200: two blocks with 8 heads of 64 dimensions, and 32 texts of 2,048 words at a time, each of which
+# repeats its own 32 random words. It was trained three times, with the course's finished kernels, with PyTorch's,
 # and with the formula's lines, which keep the probabilities of all pairs of words.
 
 # %%
@@ -421,17 +421,18 @@ draw.losses(learned, steps=150)
 learned
 
 # %% [markdown]
-# The three lines lie on each other. For 80 steps the model learns little more than which words a text
-# has; then it finds out that it has to look 31 places back, each time at the same step. What the
-# kernels change is the price. With the formula all tensors take 24 GiB, 21 of them for what belongs to
-# all pairs of words. With kernels that compute the probabilities again they take 3 GiB, and a step less
-# than a fifth of the time.
+# The three lines lie on top of one another. In the first 80 steps the loss comes down to about 3.0:
+# the model learns roughly which words a text has. (A blind guess among 32 words gives log(32) = 3.47.)
+# Then it finds out that it has to look 31 places back, and does so at the same steps in all three runs.
+# What the kernels change is the price. With the formula all tensors take 24 GiB, 21 of them for what
+# belongs to all pairs of words. With kernels that compute the probabilities again they take 3 GiB, and
+# a step less than a fifth of the time.
 #
-# With our kernels a step is 4% shorter than with PyTorch's, which are cuDNN's, and takes 0.1 GiB more:
-# dQ is added up in float32. Why 32 texts at a time? With 8 the GPU is done with a step in 4 ms, and the
-# CPU needs longer than that to launch it. A call of our gradient, from Python, takes it 200 to 340 us,
-# one of cuDNN's 119 to 153 (see `recorded("flash_attention_backward_64").launch_us` and its like). With
-# so little to do, times tell of the CPU, and not of the kernels.
+# With our kernels a step is 4% shorter than with PyTorch's (it chose cuDNN's), and takes 0.1 GiB more:
+# dQ is added up in float32. Why 32 texts at a time? With 8 the GPU needs about 4 ms for a step, and the
+# CPU needs longer to launch all that is in it. A call of our gradient alone keeps the CPU busy for
+# 200 us, one of cuDNN's for 151 (`recorded("flash_attention_backward_64_causal_bfloat16").launch_us`).
+# So a time for 8 texts would be the CPU's, and say little of the kernels.
 
 # %% [markdown]
 # ## What you can do now

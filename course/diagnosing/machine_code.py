@@ -11,7 +11,6 @@ from functools import cached_property
 from course.errors import CourseError
 from course.gpus import throughput as unit
 from course.lowering.call_sites import CallSites
-from course.lowering.kernel_reference import frames_of
 from course.lowering.locations import Frame, base
 from course.lowering.result import Lowered
 
@@ -198,7 +197,7 @@ _Accesses = dict[tuple[str, Frame], Frame]
 
 
 def _accesses_of(lowered: Lowered) -> _Accesses:
-    calls, own = CallSites(lowered.listing), frames_of(lowered.listing)
+    calls, own = CallSites(lowered.listing), lowered.own
     kinds = {"ld": "load", "cp": "load", "st": "store"}
     rows = lowered.ptx.split("\n")
     accesses: _Accesses = {}

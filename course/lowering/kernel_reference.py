@@ -19,8 +19,6 @@ from course.triton_internals.driver import GPUTarget
 from course.triton_internals.jit_functions import inner_kernel, is_gluon, plain_function
 from course.type_names import Function, Kernel, kind_of
 
-from .locations import Frame
-
 SM_90 = GPUTarget("cuda", 90, 32)
 
 
@@ -167,15 +165,6 @@ def _module_at(path: Path) -> ModuleType:
 
 Listing = tuple[Definition, ...]
 """The text of a kernel and of every jitted function of the reader's own that it can call."""
-
-
-def frames_of(listing: Listing) -> set[Frame]:
-    """Every line of these functions."""
-    return {
-        (function.file, number)
-        for function in listing
-        for number in range(function.line, function.line + function.text.count("\n") + 1)
-    }
 
 
 def listing_of(*kernels: KernelInterface) -> Listing:

@@ -19,9 +19,8 @@ from course.type_names import AnyValue
 from . import passes as passes_module
 from .arguments import Request
 from .instruction_counts import Counts, count
-from .kernel_reference import frames_of
 from .layouts import Layouts, layouts_from
-from .locations import relocated
+from .locations import Frame, relocated
 from .occupancy import Resources, resources_of
 from .passes import Passes
 from .problems import run_compiler
@@ -135,9 +134,8 @@ class Lowered(Compiled):
             if isinstance(statement, ast.Return)
             for number in lines
         }
-        own = frames_of(self.listing)
         values = run_compiler(layouts_of, self.ttgir, self.target.name)
-        return layouts_from(self.ttgir, values, own, returns)
+        return layouts_from(self.ttgir, values, self.own, returns)
 
     def follow(self, text: str, *stages: str, most: int = 8) -> "Followed":
         """What became of the kernel's line that holds `text`, in these stages, by default in all.
@@ -260,8 +258,13 @@ class Lowered(Compiled):
         ]
 
     @cached_property
+    def own(self) -> set[Frame]:
+        """Where these lines stand."""
+        return {line.frame for line in self.source_lines()}
+
+    @cached_property
     def _disassembly(self) -> tuple[str, dict[int, ControlCode]]:
-        ptx = relocated(self.ptx, frames_of(self.listing))
+        ptx = relocated(self.ptx, self.own)
         return disassembled(self.cubin, ptx, self.assembler.command, self.target)
 
     @property

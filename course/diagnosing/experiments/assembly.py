@@ -8,7 +8,6 @@ from course.errors import CourseError
 from course.files import scratch
 from course.gpus import throughput as unit
 from course.isolate.commands import run_command
-from course.lowering.kernel_reference import frames_of
 from course.lowering.locations import Frame, relocated
 from course.lowering.result import Lowered
 from course.lowering.sass import nvidia_tool
@@ -60,7 +59,7 @@ def assemble(lowered: Lowered, ptx: str) -> bytes:
     """
     with scratch() as folder:
         source, output = folder / "kernel.ptx", folder / "kernel.ptx.o"
-        source.write_text(relocated(ptx, frames_of(lowered.listing)))
+        source.write_text(relocated(ptx, lowered.own))
         files = {".ptx": str(source), ".o": str(output)}  # in place of those of the first run
         command = [files.get(Path(word).suffix, word) for word in lowered.assembler.command]
         ended = run_command(command, TIMEOUT_S)
