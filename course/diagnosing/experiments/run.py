@@ -28,7 +28,7 @@ from .whole import (
     narrow_divisions,
     relaxed,
     reversed_order,
-)  # fmt: skip
+)
 from .worker import MOST_ROUNDS, Code, EndedError, Times, timed
 
 MAKING_S = 8
