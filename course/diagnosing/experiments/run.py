@@ -22,13 +22,7 @@ from .cures import cures_of
 from .read_ptx import Ptx
 from .result import Experiment, Experiments
 from .variants import CLOCKS, EMPTY, Variant, variants_of
-from .whole import (
-    ended_at_once,
-    from_one_place,
-    narrow_divisions,
-    relaxed,
-    reversed_order,
-)
+from .whole import ended_at_once, from_one_place, narrow_divisions, relaxed, reversed_order
 from .worker import MOST_ROUNDS, Code, EndedError, Times, timed
 
 MAKING_S = 8
