@@ -8,7 +8,7 @@ from functools import cached_property
 
 import torch
 
-from course.gpus.limits import SECTOR_BYTES, Target, target_of
+from course.gpus.limits import LINE_BYTES, SECTOR_BYTES, Target, target_of
 from course.gpus.peaks import Gpu
 from course.gpus.throughput import LOCAL
 from course.lowering.instruction_counts import count
@@ -30,9 +30,6 @@ from .time_model import STORED_LINE, Work
 
 WARPS_WITHOUT_A_LIMIT = 32
 """Warps that a multiprocessor is taken to hold where its limits are not known here (AMD)."""
-LINE_SECTORS = 4
-"""Sectors of a cache line."""
-LINE_BYTES = LINE_SECTORS * SECTOR_BYTES
 MMA_ON_HOPPER = 0.62
 """The part of Hopper's tensor-core rate that mma.sync reaches (Luo and others, "Benchmarking and
 Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", 2024)."""

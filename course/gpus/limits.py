@@ -9,6 +9,9 @@ from course.triton_internals.driver import GPUTarget
 KIB = 1024
 SECTOR_BYTES = 32
 """The least memory that an NVIDIA GPU moves, aligned (Nsight Compute, profiling guide)."""
+LINE_SECTORS = 4
+"""Sectors of a cache line."""
+LINE_BYTES = LINE_SECTORS * SECTOR_BYTES
 MOST_THREADS = 1024
 """The most threads of a program, on every GPU."""
 MOST_GRID = (2**31 - 1, 65_535, 65_535)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from course.gpus.limits import SECTOR_BYTES, WIDEST_BYTES
+from course.gpus.limits import LINE_BYTES, SECTOR_BYTES, WIDEST_BYTES
 from course.lowering.call_sites import CallPath
 from course.lowering.memory_requests import Requests
 from course.triton_internals.interpreter import Access, Launch, Program
@@ -22,8 +22,6 @@ from .sample import weights
 from .touched_memory import ElementMap, StorageMarks
 
 LANES = 32
-LINE_BYTES = 128
-"""A line of the caches: four sectors."""
 
 Counts = dict[tuple[Site, str, int | None], AccessCounts]
 """call, kind of access and number of the tensor -> what was counted"""

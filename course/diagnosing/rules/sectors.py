@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from course.gpus.limits import WIDEST_BYTES
+from course.gpus.limits import LINE_SECTORS, WIDEST_BYTES
 from course.tracing.records import AccessCounts
 
-from ..evidence import LINE_SECTORS, Evidence, l2_sectors, sectors_of
+from ..evidence import Evidence, l2_sectors, sectors_of
 from ..result import Finding
 from ..time_model import Work
 from .atomics import ADD_UP_GATHERED, SEVERAL_REQUESTS

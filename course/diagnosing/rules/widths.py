@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 
-from course.gpus.limits import WIDEST_BYTES
+from course.gpus.limits import LINE_SECTORS, WIDEST_BYTES
 from course.lowering.call_sites import CallSite
 from course.lowering.result import Lowered
 from course.tracing.records import AccessCounts
 
-from ..evidence import LINE_SECTORS, Evidence, l2_sectors
+from ..evidence import Evidence, l2_sectors
 from ..result import Finding
 from ..time_model import Work
 from ..what_if import not_divisible, widths, with_divisible
