@@ -1,6 +1,6 @@
 """A kernel's SASS as a graph: its instructions in blocks, which follow one another, and its loops.
 
-For each instruction it names the innermost line of the reader's own that it comes from.
+Each instruction has the innermost line of the reader's own that it comes from.
 """
 
 import re

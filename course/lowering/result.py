@@ -259,7 +259,7 @@ class Lowered(Compiled):
 
     @cached_property
     def own(self) -> set[Frame]:
-        """Where these lines stand."""
+        """File and number of each line of the kernel, and of the jitted functions that it calls."""
         return {line.frame for line in self.source_lines()}
 
     @cached_property

@@ -1,5 +1,6 @@
 """What is said of an experiment that no rule explains."""
 
+from ..rules.instructions import NARROW_DIVISION, NO_DIVISION
 from .variants import ADDRESSES, DIVISIONS, ORDER
 
 WORDS = {
@@ -89,12 +90,7 @@ WORDS = {
         "slower.",
         "compute in float32 what need not be float64.",
     ),
-    DIVISIONS: (
-        "",
-        "no instruction divides: a function of some 80 divides 64 bits, and about 20 instructions "
-        "divide 32.",
-        "divide integers of 32 bits where the numbers fit, by .to(tl.int32) before the division.",
-    ),
+    DIVISIONS: ("", NO_DIVISION, NARROW_DIVISION),
     "relaxed": (
         "",
         "an atomic acquires and releases unless it is told not to, and waits for what was stored.",

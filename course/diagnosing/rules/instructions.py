@@ -46,19 +46,28 @@ CHANGES = {
     "shuffles": "reduce less often: keep partial results in each lane.",
 }
 DRAWS = re.compile(r"\b(?:rand|randn|randint)\(")
-SORT = re.compile(r"\b(?:sort|topk)\(")
-ANGLES = re.compile(r"\b(?:sin|cos)\(")
-OF_ANGLES = (
-    "compute a sine or cosine once for all that share it, or load it from a table: most of what "
-    "one takes is integer arithmetic that brings a large angle back into one turn."
+ADVICE = (
+    (
+        DRAWS,
+        "take all four numbers that one evaluation gives, by tl.rand4x or tl.randint4x on a "
+        "quarter of the offsets: tl.rand computes four and keeps one.",
+    ),
+    (
+        re.compile(r"\b(?:sin|cos)\("),
+        "compute a sine or cosine once for all that share it, or load it from a table: most of "
+        "what one takes is integer arithmetic that brings a large angle back into one turn.",
+    ),
+    (
+        re.compile(r"\b(?:sort|topk)\("),
+        "sort less: tl.topk where the first few are enough, and shorter rows, since each element "
+        "takes part in more comparisons the longer they are; or let radix sort (torch.sort) do "
+        "long ones.",
+    ),
 )
-OTHER_SORT = (
-    "sort less: tl.topk where the first few are enough, and shorter rows, since each element takes "
-    "part in more comparisons the longer they are; or let radix sort (torch.sort) do long ones."
-)
-ALL_NUMBERS = (
-    "take all four numbers that one evaluation gives, by tl.rand4x or tl.randint4x on a quarter of "
-    "the offsets: tl.rand computes four and keeps one."
+"""What a line that takes most instructions calls, and the change to try then."""
+NO_DIVISION = (
+    "no instruction divides: a function of some 80 divides 64 bits, and about 20 instructions "
+    "divide 32."
 )
 NARROW_DIVISION = (
     "divide integers of 32 bits where the numbers fit, by .to(tl.int32) before the division; or "
@@ -81,20 +90,19 @@ def many(evidence: Evidence, work: Work, executed: list[Run]) -> Iterator[Findin
         return
     total = sum(units_of(executed).values())
     each = total * evidence.warps * unit.WARP / _elements(evidence)
-    divisions = lines_of(run for run in executed if run.divides)
-    if (divided := sum(divisions.values())) > lines[line] / 2:
+    begins = f"{each:,.0f} instructions of a thread for each element, of which"
+    divided = lines_of(run for run in executed if run.divides)
+    if (divisions := sum(divided.values())) > lines[line] / 2:
         yield Finding(
             "instructions",
-            f"{each:,.0f} instructions of a thread for each element, of which {divided / total:.0%}"
-            " divide integers of 64 bits",
-            "no instruction divides: a function of some 80 divides 64 bits, and about 20 "
-            "instructions divide 32.",
+            f"{begins} {divisions / total:.0%} divide integers of 64 bits",
+            NO_DIVISION,
             NARROW_DIVISION,
             mended=replace(
                 work,
                 instructions=evidence.instructions_without(lambda run: run.divides, OF_DIVISION),
             ),
-            place=evidence.line(max(divisions, key=lambda each: divisions[each])),
+            place=evidence.line(max(divided, key=lambda each: divided[each])),
         )
         return
     kinds: dict[str, float] = defaultdict(float)
@@ -103,24 +111,18 @@ def many(evidence: Evidence, work: Work, executed: list[Run]) -> Iterator[Findin
             kinds[_kind(run)] += run.times
     kind = max(kinds, key=lambda each: kinds[each])
     most = f", {kinds[kind] / total:.0%} for its {kind}" if kind in CHANGES else ""
-    drawn = DRAWS.search(evidence.line(line).text)
-    change = CHANGES.get(kind, OTHER_CHANGE)
-    if SORT.search(evidence.line(line).text):
-        change = OTHER_SORT
-    if ANGLES.search(evidence.line(line).text):
-        change = OF_ANGLES
-    if drawn:
-        change = ALL_NUMBERS
+    text = evidence.line(line).text
+    advice = (advice for calls, advice in ADVICE if calls.search(text))
     yield Finding(
         "instructions",
-        f"{each:,.0f} instructions of a thread for each element, of which {lines[line] / total:.0%}"
-        f" come from one line{most}",
+        f"{begins} {lines[line] / total:.0%} come from one line{most}",
         _why_long(evidence, work),
-        change,
+        next(advice, CHANGES.get(kind, OTHER_CHANGE)),
         mended=replace(
             work,
             instructions=evidence.instructions_without(
-                lambda run: run.line == line and _kind(run) == kind, 1 - 1 / NUMBERS if drawn else 1
+                lambda run: run.line == line and _kind(run) == kind,
+                1 - 1 / NUMBERS if DRAWS.search(text) else 1,
             ),
         ),
         place=evidence.line(line),
