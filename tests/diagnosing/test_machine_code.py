@@ -67,6 +67,14 @@ def test_functions_for_special_cases_and_paths_of_lanes_apart_are_not_reached():
     assert names[-1] == "EXIT"
 
 
+def test_an_instruction_has_the_line_that_was_told_last():
+    lines = {
+        each.name: each.line for block in parsed(LISTING).blocks for each in block.instructions
+    }
+    assert lines["S2R"] == ("kernel.py", 5)
+    assert lines["FADD"] == ("kernel.py", 7)
+
+
 @pytest.mark.parametrize(
     "name, fences", [("MEMBAR.ALL.GPU", True), ("MEMBAR.SC.SYS", True), ("MEMBAR.ALL.CTA", False)]
 )

@@ -26,8 +26,13 @@ from tools.record.step_profile import CUPTI, cupti
 
 pytestmark = [pytest.mark.gpu, pytest.mark.alone]
 
-# Tuned, each process could take another configuration, and the times of two processes are compared.
-program.scale_kernel.configs = program.scale_kernel.configs[:1]
+ONE = program.scale_kernel.configs[:1]
+"""Tuned, each process could take another configuration, and times of two processes are compared."""
+
+
+@pytest.fixture(autouse=True)
+def _untuned(monkeypatch):
+    monkeypatch.setattr(program.scale_kernel, "configs", ONE)
 
 
 def in_child(function, *arguments):
@@ -178,5 +183,6 @@ def test_numbers_on_a_gpu_stay_bit_by_bit():
 
 
 if __name__ == "__main__":
+    program.scale_kernel.configs = ONE
     function, given = sys.argv[1:]
     print(json.dumps(globals()[function](*json.loads(given))))
