@@ -16,6 +16,8 @@ Span = tuple[float, float]
 
 WIDTH = 9.0
 """Inches of the widest picture: JupyterLab has 920 CSS pixels for it on a laptop."""
+DPI = 200
+"""Of a picture: two pixels for a CSS pixel, for sharp screens."""
 NARROWEST = 600
 """CSS pixels below which a picture is not made narrower: it scrolls sideways instead."""
 
@@ -38,12 +40,13 @@ class Picture:
         """
         from PIL import Image
 
-        rendered, small = io.BytesIO(), io.BytesIO()
-        plain = {"Software": None}
-        figure.savefig(rendered, format="png", dpi=200, facecolor="white", metadata=plain)
-        image = Image.open(rendered).convert("RGB").quantize(colors, dither=Image.Dither.NONE)
-        image.save(small, format="png", optimize=True)
-        return cls(small.getvalue(), alt, width=round(figure.get_figwidth() * 100))
+        rendered, png = io.BytesIO(), io.BytesIO()
+        figure.savefig(rendered, format="rgba", dpi=DPI, facecolor="white")
+        # Whole pixels: `new_figure` makes each figure.
+        size = tuple(round(inches * DPI) for inches in figure.get_size_inches())
+        image = Image.frombytes("RGBA", size, rendered.getvalue()).convert("RGB")
+        image.quantize(colors, dither=Image.Dither.NONE).save(png, format="png", optimize=True)
+        return cls(png.getvalue(), alt, width=round(figure.get_figwidth() * 100))
 
     @classmethod
     def of_sketch(
