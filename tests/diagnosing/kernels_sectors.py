@@ -81,6 +81,16 @@ def to_bytes_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def dequantize_kernel(x_ptr, scale_ptr, out_ptr, N, GROUP: tl.constexpr, BLOCK: tl.constexpr):
+    """Multiply by scales, of which GROUP rows share one row of N: threads ask again for each."""
+    rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    columns = tl.arange(0, BLOCK)
+    scale = tl.load(scale_ptr + (rows // GROUP)[:, None] * N + columns[None, :])
+    at = rows[:, None] * BLOCK + columns[None, :]
+    tl.store(out_ptr + at, tl.load(x_ptr + at) * scale)
+
+
+@triton.jit
 def rotate_pairs_kernel(x_ptr, out_ptr, cos, sin, BLOCK: tl.constexpr):
     """Turn each pair of neighbors by an angle, the first ones and the second ones by themselves."""
     first = 2 * (tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK))
@@ -137,3 +147,13 @@ ROTATED = Pair(
     Launch(rotate_pairs_kernel, (N // 1024,), (empty(2 * N), empty(2 * N), 0.6, 0.8, 1024)),
     Launch(rotate_split_pairs_kernel, (N // 1024,), (empty(2 * N), empty(2 * N), 0.6, 0.8, 1024)),
 )
+
+
+def dequantized(scale: torch.Tensor) -> Launch:
+    """Each block holds two rows of scales, and each warp asks for them by itself."""
+    x, out = empty(65536, 32), empty(65536, 32)
+    return Launch(dequantize_kernel, (2048,), (x, scale, out, scale.shape[1], 16, 32))
+
+
+ODD_SCALES = dequantized(torch.zeros(4096, 1001, dtype=torch.float16))
+SHIFTED_SCALES = dequantized(torch.zeros(4096 * 1024 + 8, dtype=torch.float16)[8:].view(4096, 1024))

@@ -266,6 +266,19 @@ def test_lanes_of_one_request_that_ask_for_the_same_are_no_cause():
     assert diagnosed(kernels_repeats.ONE_REQUEST).causes == []
 
 
+def test_what_warps_ask_for_alike_is_not_taken_for_more_that_is_needed():
+    (finding,) = diagnosed(kernels_sectors.SHIFTED_SCALES).findings
+    # Each request of two half rows takes three sectors of each in place of two.
+    assert "load scale_ptr" in finding.what and "1.5 times as many" in finding.what
+    assert "in the middle of a sector" in finding.why
+
+
+def test_narrow_loads_of_what_lanes_ask_for_alike_are_found():
+    (finding,) = diagnosed(kernels_sectors.ODD_SCALES).findings
+    assert finding.what.startswith("load scale_ptr: 2 bytes of a thread")
+    assert "does not know that N is divisible by 16" in finding.why
+
+
 def test_what_a_thread_takes_by_several_wide_instructions_is_no_waste():
     assert diagnosed(kernels_sectors.BYTES).causes == []
 

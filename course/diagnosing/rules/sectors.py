@@ -51,7 +51,7 @@ def wasted(evidence: Evidence, work: Work) -> Iterator[Finding]:
     for access in evidence.accesses:
         if access.by_descriptor or access.block < 2 or not access.bytes:
             continue
-        needed = max(sectors_of(access.bytes), access.executions)
+        needed = _needed(evidence, access)
         sectors = max(access.sectors, access.touched)
         if reason := _reason(evidence, access, needed):
             yield Finding(
@@ -63,6 +63,13 @@ def wasted(evidence: Evidence, work: Work) -> Iterator[Finding]:
                 place=evidence.place(access),
                 always=True,
             )
+
+
+def _needed(evidence: Evidence, access: AccessCounts) -> int:
+    """The sectors that an access would ask for once it is mended: where it is only misaligned,
+    each request goes on to ask for its own."""
+    misaligned = not evidence.is_gather(access) and is_misaligned(evidence, access)
+    return access.aligned if misaligned else access.needed
 
 
 def _reason(evidence: Evidence, access: AccessCounts, needed: int) -> tuple[str, str] | None:
@@ -83,7 +90,7 @@ def _reason(evidence: Evidence, access: AccessCounts, needed: int) -> tuple[str,
     if (
         wasteful
         # Lanes of one request that ask for the same are served by the same sector.
-        and access.sectors > needed
+        and access.sectors > sectors_of(access.bytes)
         # Of what a thread takes by several instructions as wide as can be, each skips the rest.
         and 0 < access.bytes_per_thread < WIDEST_BYTES
         and not is_narrow(evidence, access)
@@ -118,9 +125,10 @@ def is_misaligned(evidence: Evidence, access: AccessCounts) -> bool:
 
 def _mended(evidence: Evidence, work: Work, access: AccessCounts, needed: int) -> Work:
     """The launch's work once an access asks for no more sectors than it needs."""
-    apart = [each.touched - sectors_of(each.bytes) for each in evidence.accesses]
-    share = (access.touched - needed) / max(1, sum(number for number in apart if number > 0))
-    once = replace(access, sectors=needed, touched=needed, lines=-(-needed // LINE_SECTORS))
+    apart = [each.touched - each.needed for each in evidence.accesses]
+    share = (access.touched - access.needed) / max(1, sum(apart))
+    lines = -(-needed // LINE_SECTORS)
+    once = replace(access, sectors=needed, touched=access.needed, lines=lines)
     return work.less(
         l1_sectors=max(access.sectors, access.touched) - needed,
         l2_sectors=max(0, l2_sectors(access) - l2_sectors(once)),

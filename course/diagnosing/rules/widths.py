@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 
-from course.gpus.limits import LINE_SECTORS, WIDEST_BYTES
+from course.gpus.limits import LINE_SECTORS, SECTOR_BYTES, WIDEST_BYTES
 from course.lowering.call_sites import CallSite
 from course.lowering.result import Lowered
 from course.tracing.records import AccessCounts
@@ -37,7 +37,9 @@ def is_narrow(evidence: Evidence, access: AccessCounts) -> bool:
     """Whether its block lies together in memory and is still moved in narrow pieces."""
     if access.by_descriptor or not access.bytes_per_thread or access.kind == "update":
         return False
-    together = access.together >= TOGETHER * access.bytes
+    # What several lanes ask for alike lies there once.
+    distinct_bytes = min(access.bytes, access.needed * SECTOR_BYTES)
+    together = access.together >= TOGETHER * distinct_bytes
     times = possible_bytes(evidence, access) / access.bytes_per_thread
     # In narrow pieces each lane skips what it loads next; if a warp asks for still more sectors,
     # its lanes are no neighbors, which a wider load would not mend.
@@ -55,7 +57,12 @@ def narrow(evidence: Evidence, work: Work) -> Iterator[Finding]:
     for access in accesses:
         blamed.setdefault(culprits(access), []).append(access)
     # A gather's places may lie together in these data, and nobody can promise that they always do.
-    own = [access for access in blamed.pop((), []) if not evidence.is_gather(access)]
+    # Where lanes ask for the same, neighbors of one thread may be the same too.
+    own = [
+        access
+        for access in blamed.pop((), [])
+        if not evidence.is_gather(access) and access.together >= TOGETHER * access.bytes
+    ]
     if blamed:  # loads of one loop are wide together or not at all, so they are mended together
         kinds = {name: suspects[name] for names in blamed for name in names}
         together = [access for group in blamed.values() for access in group]
