@@ -16,7 +16,7 @@ from typing import Literal
 import psutil
 
 from . import pins
-from .cache import cache_folder, refuse_shared
+from .cache import cache_folder, private_folder
 from .compilers import compiler_command
 from .errors import CourseError
 from .mode import driver_devices, find_gpu, torch_cuda
@@ -188,8 +188,7 @@ def tools() -> Iterator[Finding]:
 def cache() -> Iterator[Finding]:
     folder = cache_folder()
     try:
-        if folder.exists():
-            refuse_shared(folder)
+        private_folder(folder)
         yield ok("cache", f"{folder}, yours alone")
     except CourseError as error:
         can_mend = error.kind == "others can write"

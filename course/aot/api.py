@@ -82,6 +82,7 @@ def export(
     if config is not None:
         kernel = kernel_named(kernel, "aot.export")
         picked = picked_config(kernel, config)
+        _refuse_beyond_c(picked)
         constants = constants_of(picked.kwargs)
         num_warps, num_stages, maxnreg = picked.num_warps, picked.num_stages, picked.maxnreg
     reference, gpu = reference_of_text(kernel, "aot.export"), nvidia_target(target)
@@ -98,7 +99,12 @@ def export(
     headers: list[Path] = []
     warnings: list[str] = []
     for (signature, options), result in zip(parsed, compiled, strict=True):
-        hash_and_hints = f"{signature.hash(options)}_{signature.suffix}"
+        configured = [
+            f"{argument.name}={argument.value}"
+            for argument in result.arguments[len(signature.arguments) :]
+            if argument.name in constants
+        ]
+        hash_and_hints = f"{signature.hash(options, configured)}_{signature.suffix}"
         cubin = read_cubin(result.code, result.symbol)
         check_parameters(result.arguments, cubin)
         _check_shared(kernel_name, result, gpu)
@@ -124,6 +130,20 @@ def export(
     refuse_others_files(list(contents), force)
     write_together(contents)
     return Exported(name, tuple(functions), tuple(headers), tuple(warnings))
+
+
+def _refuse_beyond_c(config: triton.Config) -> None:
+    """Raise CourseError for a configuration that does more than its C would."""
+    if config.pre_hook is not None:
+        raise CourseError(
+            "This configuration calls a function before each launch (pre_hook), which its C would "
+            "not do: give the options and constants by themselves, and do in C what it does."
+        )
+    if config.num_ctas > 1:
+        raise CourseError(
+            "This configuration runs the kernel in clusters of programs (num_ctas), which its C "
+            "would not launch: take another one."
+        )
 
 
 def _warnings(function: Function, narrow: str) -> Iterator[str]:

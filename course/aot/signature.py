@@ -94,9 +94,13 @@ class Signature:
             *(Argument(name, value=defaults[name]) for name in left),
         )
 
-    def hash(self, options: Options) -> str:
-        """The eight hexadecimal digits that Triton's own tool puts into names."""
-        return hashlib.sha256(" ".join([*self.parts, options.words]).encode()).hexdigest()[:8]
+    def hash(self, options: Options, more: Sequence[str] = ()) -> str:
+        """The eight hexadecimal digits that Triton's own tool puts into names.
+
+        more: what tells variants apart beside the signature, which Triton's tool does not know.
+        """
+        words = " ".join([*self.parts, options.words, *more])
+        return hashlib.sha256(words.encode()).hexdigest()[:8]
 
     @property
     def suffix(self) -> str:

@@ -1,5 +1,6 @@
 """A launch as the command line writes it: a kernel of a file, a grid, tensors by their sizes."""
 
+import inspect
 import re
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from course.errors import CourseError
 from course.lowering.binding import literal
 from course.lowering.kernel_reference import InFile, loaded_at
 from course.lowering.type_texts import DTYPES
+from course.triton_internals.jit_functions import plain_function
 from course.type_names import AnyValue
 
 from .api import diagnose
@@ -24,6 +26,7 @@ def diagnose_file(
     grid: str,
     signature: list[str],
     target: str | None = None,
+    /,
     **options: Any,
 ) -> Diagnosis:
     """Diagnose the kernel `name` of a file, which is executed to find it.
@@ -42,6 +45,12 @@ def diagnose_file(
         )
     kernel = loaded_at(reference)
     args = [_argument(text) for text in signature]
+    # In order, as far as that goes: a kernel's own `target` is not that of `diagnose`.
+    function = plain_function(kernel)
+    for parameter in list(inspect.signature(function).parameters)[len(args) :] if function else ():
+        if parameter not in options:
+            break
+        args.append(_argument(options.pop(parameter)))
     named = {key: _argument(value) for key, value in options.items()}
     sizes = tuple(int(size) for size in grid.split(","))
     return diagnose(kernel, sizes, *args, target=target, **named)

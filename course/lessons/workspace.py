@@ -149,7 +149,7 @@ def lesson_named(number: str, notebooks: Path = NOTEBOOKS) -> Path:
 
 def _make_folder(work: Path) -> None:
     try:
-        work.mkdir(exist_ok=True)
+        work.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         problem = f"The folder {work} for your lessons could not be made ({error.strerror})"
         raise CourseError(f"{problem}: {advice(error)}.") from error

@@ -46,11 +46,13 @@ def lower_file(
     name: str,
     signature: list[str],
     target: str | None = None,
+    /,
     **options: AnyValue,
 ) -> Lowered:
     """Compile the kernel `name` of a file.
 
-    signature: a text for each argument, in order; those of constexprs are literals.
+    signature: a text for each argument, in order; those of constexprs are literals. options:
+        arguments by name and options of the compiler, whatever their names are.
     """
     request = Request.of(InFile.of(file, name), signature, options)
     return lower_again(replace(request, literal=True), target)

@@ -1,9 +1,12 @@
 """Two profiles compared: what became slower, and which kernels were compiled to something else."""
 
+import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+from course.errors import CourseError
 from course.lowering.passes import bare
 from course.table import numbers
 from course.tracing.result import time_text
@@ -13,6 +16,20 @@ Summary = dict[str, Any]
 DEBUG = re.compile(r"\s*(#loc|//|!|\.loc\b|\.file\b|\$L__(tmp|func)\w*:|source_filename|; Module)")
 LEAST_CHANGE = 0.02
 """A time that changed by less is within what two runs of one program differ by."""
+
+
+def read_summary(path: str | Path) -> dict[str, Any]:
+    """What `Profile.to_json` has written. Raises CourseError for a file that holds something
+    else."""
+    try:
+        summary: dict[str, Any] = json.loads(Path(path).read_bytes())
+        if summary.keys() >= {"timed", "rows", "made_by"}:
+            return summary
+    except OSError as error:
+        raise CourseError(f"{path} cannot be read: {error.strerror}.") from error
+    except (ValueError, AttributeError):
+        pass
+    raise CourseError(f"{path} is no profile, as `course profile --json {path}` writes one.")
 
 
 def compared(before: dict[str, Any], now: dict[str, Any]) -> str:

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from course.display.widget import write_page
-from course.errors import CourseError
 from course.files import write_whole
 from course.progress_bar import track
 from course.table import numbers
 from course.tracing.repeat_file import versions
 from course.tracing.result import time_text
 
-from .against import compared
+from .against import compared, read_summary
 from .gpu_times import Timed
 from .row import Row
 
@@ -108,10 +107,7 @@ class Profile:
     def against(self, before: str | Path) -> str:
         """What became slower or faster since a profile that `to_json` has written, and which
         kernels were compiled to something else."""
-        try:
-            return compared(json.loads(Path(before).read_bytes()), self.summary())
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise CourseError(f"{before} is no profile: {error!r}.") from error
+        return compared(read_summary(before), self.summary())
 
     def summary(self) -> dict[str, Any]:
         """All of it as JSON."""

@@ -28,6 +28,7 @@ from course.lowering.gpu_stand_in import gpu_stand_in
 from course.lowering.kernel_reference import SM_90
 from course.triton_internals.patching import patched
 
+from .against import read_summary
 from .api import profile
 from .result import aligned
 from .row import Row
@@ -57,10 +58,12 @@ class Wanted(msgspec.Struct, frozen=True):
 def profile_script(wanted: Wanted) -> int:
     """Run a script and show its profile; returns what the script exits with.
 
-    Raises CourseError if there is no such script.
+    Raises CourseError if there is no such script, and if the profile to compare it with is none.
     """
     if not Path(wanted.script).is_file():
         raise CourseError(f"There is no file {wanted.script}.")
+    if wanted.against:
+        read_summary(wanted.against)  # before the script has run, which may take long
     with tempfile.TemporaryDirectory(prefix="course-profile-") as folder:
         journal = Path(folder) / "journal"
         given = msgspec.json.encode(wanted).decode(), str(journal)

@@ -25,8 +25,11 @@ def compare(command: Sequence[str], versions: tuple[str, str], stage: str = "") 
     """What two Tritons make of one kernel, as text.
 
     command: what follows `course lower`. stage: one whose text is compared line by line.
-    Raises CourseError if a Triton cannot be had, or does not compile the kernel.
+    Raises CourseError if there is no such stage, and if a Triton cannot be had or does not compile
+    the kernel.
     """
+    if stage and stage not in STAGES:
+        raise CourseError(f"{stage!r} is no stage: --diff takes {', '.join(STAGES)}.")
     made = [_lowered(version, command) for version in track(versions, "Compiling the kernel")]
     (before, stages), (now, other_stages) = made
     rows: list[tuple[str, ...]] = [("", *versions)]

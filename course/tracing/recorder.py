@@ -65,7 +65,8 @@ class Launch:
             distribution, and integers between the smallest and the largest recorded one; up to 64
             integers stand in the file as they were, since they may be where sequences begin.
 
-        Raises CourseError where something that the kernel uses cannot go along.
+        Raises CourseError where something that the kernel uses cannot go along, and for a file that
+        is there and holds something else.
         """
         return write_repeat(Path(path), self.kernel, self.grid, self.args, self.kwargs, seed)
 

@@ -77,6 +77,10 @@ def write_repeat(
     seed: int | None,
 ) -> Path:
     """Write the file that `Launch.to_file` promises."""
+    if path.is_file() and not path.read_bytes().startswith(FILE[: FILE.index("{")].encode()):
+        raise CourseError(
+            f"{path} is there, and repeats no launch: give another name, or move it away."
+        )
     source = _source(kernel)
     kept: list[torch.Tensor] = []
     given = [python_of(describe(value, kept)) for value in args]

@@ -533,7 +533,7 @@ def test_strings_and_types_are_constants(home, rest):
         constants |= {"MODE": "'slow'", "TO": "tl.fp32"}
     assert made.functions[0].constants == constants
     given = ["*fp32:16", "tl.bfloat16", *(["slow", "tl.float32"] if rest else [])]
-    assert cubin_of(made) == lower_file("k.py", "kernel", given, target="sm_90").cubin
+    assert cubin_of(made) == lower_file("k.py", "kernel", given, "sm_90").cubin
     assert not complaints(made.sources[0], "cc", "-std=c99")
 
 
@@ -556,7 +556,7 @@ def test_a_tuple_is_a_constant(home):
     first, second = (function.constants for function in made.functions)
     assert first == {"TERMS": "(2, 5)", "OTHERS": "(tl.fp32, 'plus', 3)"}
     assert second == {"TERMS": "(1, 2)", "OTHERS": "(tl.fp16, 'x', 4)"}
-    lowered = lower_file("k.py", "kernel", ["*fp32:16", "(2, 5)"], target="sm_90")
+    lowered = lower_file("k.py", "kernel", ["*fp32:16", "(2, 5)"], "sm_90")
     assert cubin_of(made) == lowered.cubin
     assert not complaints(made.sources[0], "cc", "-std=c99")
 
@@ -597,6 +597,29 @@ def test_a_configuration_gives_the_constants_at_the_end_and_the_options(home):
     assert words == "config is 2: give the number of a configuration, 0 to 1, or a triton.Config."
 
 
+def test_configurations_that_differ_in_a_constant_alone_have_names_of_their_own(home):
+    write_kernel(TUNED)
+    configs = [triton.Config({"BLOCK": block}) for block in (64, 128)]
+    made = [
+        aot.export("k.py:kernel", "*fp32", "1", "k", "k", target="sm_90", config=config)
+        for config in configs
+    ]
+    assert made[0].functions[0].name != made[1].functions[0].name
+    assert made[0].headers[0].exists() and made[0].headers != made[1].headers
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        (triton.Config({"BLOCK": 64}, pre_hook=print), "calls a function before each launch"),
+        (triton.Config({"BLOCK": 64}, num_ctas=2), "in clusters of programs"),
+    ],
+)
+def test_a_configuration_that_does_more_than_its_c_would_is_refused(home, config, says):
+    write_kernel(TUNED)
+    assert says in refused("k.py:kernel", "*fp32", "1", "k", "k", config=config)
+
+
 GLUON = """
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
@@ -613,7 +636,7 @@ def test_a_kernel_in_gluon_is_exported_as_the_jit_compiles_it(home):
     Path("k.py").write_text(GLUON)
     signature = "*fp32:16, i32, 128"
     made = aot.export("k.py:kernel", signature, GRID, "twice", "twice", target="sm_90")
-    of_jit = lower_file("k.py", "kernel", signature.split(", "), target="sm_90")
+    of_jit = lower_file("k.py", "kernel", signature.split(", "), "sm_90")
     assert cubin_of(made) == of_jit.cubin
     of_session = InFile.of("k.py", "kernel").load()  # as a session has it
     made = aot.export(of_session, signature, GRID, "again", "again", target="sm_90")

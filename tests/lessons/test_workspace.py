@@ -39,6 +39,11 @@ def test_every_lesson_is_copied_once(folders):
     assert workspace.copy_lessons(*folders) == workspace.Copied()
 
 
+def test_folders_around_the_copies_are_made(folders):
+    notebooks, work = folders
+    assert workspace.copy_lessons(notebooks, work / "in" / "deep").new == [FIRST, SECOND]
+
+
 def test_an_untouched_copy_is_renewed_with_its_lesson(folders):
     notebooks, work = folders
     workspace.copy_lessons(*folders)

@@ -113,3 +113,18 @@ def test_a_file_without_the_kernel_is_named(tmp_path):
     (tmp_path / "broken.py").write_text("import nothing_of_the_kind\n")
     with pytest.raises(LowerError, match="cannot be loaded: ModuleNotFoundError"):
         lower_file(tmp_path / "broken.py", "k", [])
+
+
+def test_a_kernels_arguments_may_be_called_as_those_of_the_command_are(tmp_path):
+    path = tmp_path / "loss.py"
+    path.write_text(
+        "import triton\nimport triton.language as tl\n\n\n@triton.jit\n"
+        "def loss(name, target, file, B: tl.constexpr):\n"
+        "    i = tl.arange(0, B)\n"
+        "    tl.store(file + i, tl.load(name + tl.load(target + i)))\n"
+    )
+    lowered = course_lower(f"{path}:loss", "-s", "name=*fp32, target=*i64, file=*fp32, B=128")
+    assert lowered.exit_code == 0, lowered.output
+    sizes = "name=*fp32[128], target=*i64[128], file=*fp32[128], B=128"
+    diagnosed = CliRunner().invoke(app, ["diagnose", f"{path}:loss", "-g", "1", "-s", sizes])
+    assert diagnosed.exit_code == 0 and "loss, 1 program" in diagnosed.output, diagnosed.output

@@ -55,3 +55,15 @@ def test_a_script_that_ends_otherwise_has_its_table_too(how, code, says):
 def test_a_script_that_is_not_there_is_named():
     ended = run(sys.executable, "-m", "course", "profile", "nowhere.py")
     assert ended.returncode == 1 and ended.stderr == "course: There is no file nowhere.py.\n"
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "no JSON"])
+def test_what_it_is_to_be_compared_with_is_read_before_the_script_runs(tmp_path, text):
+    (tmp_path / "script.py").write_text("print('it ran')")
+    (tmp_path / "before.json").write_text(text)
+    ended = run(
+        sys.executable, "-m", "course", "profile", "--against", "before.json", "script.py",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert ended.returncode == 1 and ended.stdout == ""
+    assert "before.json is no profile, as `course profile --json" in ended.stderr

@@ -32,6 +32,11 @@ def test_what_differs_is_counted_and_the_first_stage_named(monkeypatch, tmp_path
         )
 
 
+def test_what_is_no_stage_is_refused_before_anything_is_compiled():
+    with pytest.raises(CourseError, match="'foo' is no stage: --diff takes ttir, ttgir"):
+        two_tritons.compare(["k.py:kernel"], ("3.8.0", "3.9.0"), "foo")
+
+
 def test_what_is_no_version_is_refused():
     with pytest.raises(CourseError, match="'latest' is no version of Triton"):
         two_tritons.folder_of("latest")

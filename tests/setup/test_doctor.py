@@ -206,6 +206,13 @@ def test_what_make_setup_would_skip_as_made_is_mended_by_making_it_anew(monkeypa
     assert found.mend == "make clean setup"
 
 
+def test_a_cache_that_cannot_be_made_is_a_problem(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("COURSE_CACHE", str(tmp_path / "file" / "cache"))
+    found = next(doctor.cache())
+    assert found.level == "problem" and "cannot be made" in found.says
+
+
 def test_a_cache_of_another_user_is_mended_without_that_users_rights(monkeypatch, tmp_path):
     set_cache(monkeypatch, tmp_path / "cache")
     monkeypatch.setattr(os, "geteuid", lambda: (tmp_path / "cache").stat().st_uid + 1)

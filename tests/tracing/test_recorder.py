@@ -179,6 +179,21 @@ def repeated(path):
     return done.stdout
 
 
+def test_a_file_of_somebody_else_is_not_written_over(tmp_path):
+    with launches(run=False) as seen:
+        place_kernel[(1,)](
+            torch.zeros(16), torch.zeros(16, dtype=torch.int16), (1, 0.5), 3.0, torch.zeros(16),
+            SIZE=8,
+        )  # fmt: skip
+    mine = tmp_path / "mine.py"
+    mine.write_text("# my work\n")
+    with pytest.raises(CourseError, match="repeats no launch: give another name"):
+        seen[0].to_file(mine)
+    assert mine.read_text() == "# my work\n"
+    again = seen[0].to_file(tmp_path / "again.py", seed=0)
+    assert seen[0].to_file(again, seed=1) == again
+
+
 def test_a_file_repeats_a_launch_by_itself(tmp_path):
     """A strided view, numbers that are places, a tuple: the places stay within x when made anew."""
     x, places = torch.arange(40.0)[4:36:2], torch.arange(16, dtype=torch.int16).flip(0).repeat(5)
