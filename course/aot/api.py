@@ -16,7 +16,7 @@ from course.gpus.limits import Target
 from course.lowering.kernel_reference import kernel_named, reference_of_text
 from course.lowering.problems import run_compiler
 from course.triton_internals.choices import picked_config
-from course.type_names import Kernel
+from course.type_names import Kernel, kind_of
 
 from .algorithms import algorithms_of, check_alike
 from .c import dispatch
@@ -126,7 +126,7 @@ def export(
         contents[source] = kernel_c.source(function, cubin, header.name)
         functions.append(function)
         headers.append(header)
-        warnings += _warnings(function, result.narrow)
+        warnings += _warnings(function, result.narrow, prints=b"vprintf" in result.code)
     refuse_others_files(list(contents), force)
     write_together(contents)
     return Exported(name, tuple(functions), tuple(headers), tuple(warnings))
@@ -146,9 +146,9 @@ def _refuse_beyond_c(config: triton.Config) -> None:
         )
 
 
-def _warnings(function: Function, narrow: str) -> Iterator[str]:
+def _warnings(function: Function, narrow: str, *, prints: bool) -> Iterator[str]:
     """Sentences about what makes a function slower than it need be."""
-    if function.stack_bytes:
+    if function.stack_bytes and not prints:  # what it prints lies there too
         yield (
             f"{function.name} spills: a thread keeps {function.stack_bytes:,} bytes in memory that "
             "find no register, so give it more warps (num_warps) or smaller blocks."
@@ -280,6 +280,11 @@ def _parts(code: Linked | Exported | str | Path) -> tuple[list[Path], list[Path]
     """Headers and sources."""
     if isinstance(code, (Linked, Exported)):
         return list(code.headers), list(code.sources)
+    if not isinstance(code, (str, os.PathLike)):
+        raise CourseError(
+            "build takes what aot.export or aot.link returned, or the path of a header of theirs; "
+            f"this is {kind_of(code)}."
+        )
     header = Path(code)
     variants = [header.parent / source for source in read_header(header).sources]
     return [header], [header.with_suffix(".c"), *variants]
@@ -292,6 +297,10 @@ def load(library: str | Path, driver: DriverLibrary | None = None) -> Loaded:
         the CPU; by default NVIDIA's own. One process can use one of the two.
     Raises CourseError if it is no such library, or if there is no driver.
     """
+    if not isinstance(library, (str, os.PathLike)):
+        raise CourseError(
+            f"load takes the path that aot.build returned; this is {kind_of(library)}."
+        )
     path = Path(library)
     if not path.is_file():
         raise CourseError(f"There is no library {path}: make it with aot.build.")

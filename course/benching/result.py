@@ -132,7 +132,7 @@ def recorded(name: str) -> Speeds:
     Raises CourseError naming what there is where nothing of that name was recorded.
     """
     path = FOLDER / f"{name}.json"
-    if not name.isidentifier() or not path.is_file():
+    if not str(name).isidentifier() or not path.is_file():
         raise CourseError(
             f"Nothing is recorded under {name!r}: there is {', '.join(names()) or 'nothing yet'}."
         )

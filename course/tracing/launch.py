@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 import operator
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ operations, which are the same on every machine: this ends what runs none."""
 MOST_BYTES = 2**30
 """Bytes of a launch's tensors: they are copied into the child."""
 
+SCALAR_TYPE = re.compile(r"([iu](1|8|16|32|64)|(fp|bf)(8|16|32|64))(:(1|16))?")
+"""A number's type, as `lower` takes it in place of its value."""
 T = TypeVar("T")
 
 
@@ -100,6 +103,11 @@ def requested(
         if isinstance(value, str) and value.startswith(("*", "tensordesc")):
             raise CourseError(
                 f"{caller} runs the kernel: {name} must be a tensor, and not the type {value!r}."
+            )
+        is_constant = "constexpr" in str(signature.parameters[name].annotation)
+        if isinstance(value, str) and SCALAR_TYPE.fullmatch(value) and not is_constant:
+            raise CourseError(
+                f"{caller} runs the kernel: {name} must be a number, and not the type {value!r}."
             )
         if problem := _no_argument(value, signature.parameters[name]):
             raise CourseError(f"{name} is {problem}.")

@@ -866,3 +866,16 @@ def test_spills_are_reported_in_bytes_of_stack():
     assert function.stack_bytes > 0
     assert f"a thread keeps {function.stack_bytes:,} bytes in memory" in warning
     assert read_header(made.headers[0]).functions == made.functions
+
+
+PRINTS = """
+@triton.jit
+def kernel(x_ptr):
+    tl.device_print("x", tl.load(x_ptr))
+"""
+
+
+def test_what_a_kernel_prints_is_no_spill(home):
+    write_kernel(PRINTS)
+    made = aot.export("k.py:kernel", "*i32", "1", "k", "k", target="sm_90")
+    assert made.functions[0].stack_bytes > 0 and made.warnings == ()

@@ -505,6 +505,13 @@ def test_build_writes_over_its_own_library_alone(folder, add):
     assert out.read_bytes() == b"\x7fELF mine"
 
 
+def test_what_is_no_path_is_told_the_step_before(add):
+    with pytest.raises(CourseError, match=r"load takes the path that aot\.build returned"):
+        aot.load(add)
+    with pytest.raises(CourseError, match=r"build takes what aot\.export or aot\.link returned"):
+        aot.build([add])
+
+
 def test_a_missing_source_is_named(folder, add):
     made = aot.export(kernels.add_kernel, ADD, "cdiv(n, BLOCK)", "add", folder / "gone" / "add")
     linked = aot.link(made, folder / "moved")

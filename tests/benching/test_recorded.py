@@ -216,7 +216,7 @@ def test_a_size_that_was_not_measured_is_a_key_error():
         SPEEDS.at("peer", 2048)
 
 
-@pytest.mark.parametrize("name", ["nothing", "../pins", "", "gpus/nvidia-h200"])
+@pytest.mark.parametrize("name", ["nothing", "../pins", "", "gpus/nvidia-h200", 5])
 def test_an_unknown_name_is_a_sentence_with_all_names(name):
     with pytest.raises(CourseError, match=r"Nothing is recorded under .* there is bias_gelu"):
         recorded(name)

@@ -454,6 +454,13 @@ def test_clusters_are_refused(function):
         function(tuned, (2,), *[floats(64)] * 3, 64, config=0)
 
 
+@pytest.mark.parametrize("type", ["i32", "i32:16", "fp32"])
+def test_a_type_in_place_of_a_number_is_refused(type):
+    words = f"cost runs the kernel: n_elements must be a number, and not the type '{type}'"
+    with pytest.raises(CourseError, match=words):
+        cost(kernels.add_kernel, (2,), *[floats(64)] * 3, type, BLOCK_SIZE=32)
+
+
 @gluon.jit
 def gluon_kernel(x_ptr):
     gluon.language.store(x_ptr, 1.0)
