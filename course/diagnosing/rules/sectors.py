@@ -126,7 +126,8 @@ def is_misaligned(evidence: Evidence, access: AccessCounts) -> bool:
 def _mended(evidence: Evidence, work: Work, access: AccessCounts, needed: int) -> Work:
     """The launch's work once an access asks for no more sectors than it needs."""
     apart = [each.touched - each.needed for each in evidence.accesses]
-    share = (access.touched - access.needed) / max(1, sum(apart))
+    # A single element is needed by every warp, and lies nowhere apart.
+    share = (access.touched - access.needed) / max(1, sum(each for each in apart if each > 0))
     lines = -(-needed // LINE_SECTORS)
     once = replace(access, sectors=needed, touched=access.needed, lines=lines)
     return work.less(
