@@ -32,7 +32,7 @@ from .output_files import INDEX, check_out, hash_in_name, refuse_others_files
 from .result import Exported, Linked
 from .sealing import intact, sealed
 from .signature import Constant, constants_of, parse_signature
-from .worker import CompiledVariant, compile_variants
+from .worker import UNSUPPORTED, CompiledVariant, compile_variants
 
 Headers = Exported | str | Path
 """What `export` returned, or the path of a header that it wrote."""
@@ -140,10 +140,7 @@ def _refuse_beyond_c(config: triton.Config) -> None:
             "not do: give the options and constants by themselves, and do in C what it does."
         )
     if config.num_ctas > 1:
-        raise CourseError(
-            "This configuration runs the kernel in clusters of programs (num_ctas), which its C "
-            "would not launch: take another one."
-        )
+        raise CourseError(f"This configuration cannot be exported: {UNSUPPORTED['num_ctas']}.")
 
 
 def _warnings(function: Function, narrow: str, *, prints: bool) -> Iterator[str]:

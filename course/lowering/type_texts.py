@@ -56,6 +56,12 @@ def value_of_type(text: str) -> Any:
     return SCALARS[match[1]]
 
 
+def names_a_number(text: str) -> bool:
+    """Whether a text is a number's type, as "i32:16"."""
+    match = SCALAR.fullmatch(text)
+    return match is not None and match[1] in SCALARS
+
+
 def fixed_type(text: str, is_constexpr: bool) -> tuple[str, Any] | None:
     """The type that the JIT must be told of, since the value from `value_of_type` does not show it.
 

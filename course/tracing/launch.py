@@ -3,7 +3,6 @@
 import contextlib
 import inspect
 import operator
-import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from course.lowering.kernel_reference import (
     reference_of,
 )
 from course.lowering.recorded_grid import with_recorded
+from course.lowering.type_texts import names_a_number
 from course.triton_internals.choices import with_choices
 from course.triton_internals.interpreter import Grid
 from course.triton_internals.jit_functions import compiler_options, inner_kernel
@@ -39,8 +39,6 @@ operations, which are the same on every machine: this ends what runs none."""
 MOST_BYTES = 2**30
 """Bytes of a launch's tensors: they are copied into the child."""
 
-SCALAR_TYPE = re.compile(r"([iu](1|8|16|32|64)|(fp|bf)(8|16|32|64))(:(1|16))?")
-"""A number's type, as `lower` takes it in place of its value."""
 T = TypeVar("T")
 
 
@@ -104,8 +102,8 @@ def requested(
             raise CourseError(
                 f"{caller} runs the kernel: {name} must be a tensor, and not the type {value!r}."
             )
-        is_constant = "constexpr" in str(signature.parameters[name].annotation)
-        if isinstance(value, str) and SCALAR_TYPE.fullmatch(value) and not is_constant:
+        is_constant = _is_constant(signature.parameters[name])
+        if isinstance(value, str) and names_a_number(value) and not is_constant:
             raise CourseError(
                 f"{caller} runs the kernel: {name} must be a number, and not the type {value!r}."
             )
@@ -137,13 +135,17 @@ def refuse_clusters(caller: str, programs: AnyValue) -> None:
 
 def _no_argument(value: AnyValue, parameter: inspect.Parameter) -> str:
     """What a value is that the compiler does not take for a parameter; empty if it may."""
-    if "constexpr" in str(parameter.annotation):
+    if _is_constant(parameter):
         return ""
     if isinstance(value, list):
         return "a list: give a tensor, or a tuple where the kernel takes one"
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         return f"{value}, and a number of a kernel has 64 bits at most"
     return ""
+
+
+def _is_constant(parameter: inspect.Parameter) -> bool:
+    return "constexpr" in str(parameter.annotation)
 
 
 def whole_numbers(value: Any) -> tuple[int, ...] | None:
