@@ -1,5 +1,6 @@
 """Accesses outside a launch's tensors, and what else may be wrong with it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -168,6 +169,8 @@ class Region:
     """The address where its storage begins."""
     inside: torch.Tensor
     """For each element of the storage, whether it is the tensor's own."""
+    any_unwritten: Callable[[np.ndarray], bool]
+    """Whether nothing has been written yet to one of these addresses, wherever they are."""
 
     @property
     def end(self) -> int:

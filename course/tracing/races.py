@@ -56,6 +56,18 @@ class Activity:
     """The same of the lanes that one loads."""
     storages_stored: dict[int, OwnLine | None] = field(default_factory=dict)
     """The address of each storage that was stored to, with the first line that did."""
+    accesses: int = 0
+    """Loads, stores and atomics, each of a whole block."""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A tensor to which something was done that may be right or wrong."""
+
+    name: str
+    """Of the tensor, in a sentence."""
+    line: OwnLine | None
+    """The line of the reader's code that did it first, if one is known."""
 
 
 class AccessLog:
@@ -69,6 +81,8 @@ class AccessLog:
         goes elsewhere by it.
     elements, block: what there is to do, and how much of it one program may well do. Far more
         programs are stopped before they run, with FoundError. By default any number may run.
+    most_accesses: as many may be made, over all launches; the next is stopped with FoundError. By
+        default any number may be made.
     """
 
     def __init__(
@@ -77,8 +91,10 @@ class AccessLog:
         elements: int = 0,
         block: int | None = None,
         strict: bool = False,
+        most_accesses: float = math.inf,
     ) -> None:
         self._strict = strict
+        self._most_accesses = most_accesses
         self.doubted: Problem | None = None
         """The first promise to the compiler that does not hold."""
         self._all_regions = regions
@@ -97,10 +113,12 @@ class AccessLog:
         self._lanes_loaded: Counter[Program] = Counter()
         self.problem: Problem | None = None
         self.activity = Activity()
-        self.undefined = False
-        """Whether a load has left masked lanes without a value, …"""
-        self.undefined_line: OwnLine | None = None
-        """… and the first line that did."""
+        self.undefined: Remark | None = None
+        """A load that left masked lanes without a value."""
+        self.unwritten: Remark | None = None
+        """A load or an atomic of what nothing had written before."""
+        self.contended: Remark | None = None
+        """An atomic of what another program of the same launch updates as well."""
 
     def launch(self, launch: Launch) -> None:
         self.finish()
@@ -127,6 +145,10 @@ class AccessLog:
         if self.doubted and may_go_elsewhere(access):
             raise FoundError(self.doubted)
         assert self._storages is not None and self._launch is not None
+        self.activity.accesses += 1
+        if self.activity.accesses > self._most_accesses:
+            text = f"It had accessed memory {self._most_accesses:,} times."
+            raise FoundError(Problem("wrong", text, access.program))
         try:
             self._storages.stop_outside(access)
         except OutsideError:  # one that was no farther off may come first, and tells more
@@ -142,8 +164,7 @@ class AccessLog:
         self.activity.bytes_moved += times * addresses.size * access.itemsize
         self._accesses.append(access)
         self._lines.append(running_line())
-        if not self.undefined and access.undefined and not access.active.all():
-            self.undefined, self.undefined_line = True, self._lines[-1]
+        self._remark(access)
         if access.kind == "load":
             self._lanes_loaded[access.program] += access.active.size
         else:
@@ -152,6 +173,16 @@ class AccessLog:
                     if start <= addresses[0] < start + size:
                         self.activity.storages_stored.setdefault(start, self._lines[-1])
             self._lanes_stored[access.program] += access.active.size
+
+    def _remark(self, access: Access) -> None:
+        """Note what may be right or wrong, the first time."""
+        line = self._lines[-1]
+        if not self.undefined and access.undefined and not access.active.all():
+            self.undefined = Remark("", line)
+        if not self.unwritten and access.kind != "store":
+            regions = (each for each in self._regions if each.any_unwritten(access.addresses))
+            if region := next(regions, None):
+                self.unwritten = Remark(region.argument.name, line)
 
     def finish(self) -> None:
         """The launch has ended: look at all that its programs did."""
@@ -167,8 +198,10 @@ class AccessLog:
         if self._launch and self._accesses and not self.problem:
             problem = stray(self._launch, self._accesses, self._lines, self._regions)
             # With atomics, programs can order one another.
-            if not problem and all(access.kind != "update" for access in self._accesses):
-                problem = self._race()
+            if all(access.kind != "update" for access in self._accesses):
+                problem = problem or self._race()
+            else:
+                self.contended = self.contended or self._contended()
             self.problem = problem and replace(problem, launch=activity.launches - 1)
         if self._launch:
             self.followed = Followed(self._launch, self._accesses, self._lines)
@@ -218,6 +251,20 @@ class AccessLog:
                 )
                 self.problem = self.problem or Problem("wrong", text, what=f"axis {axis}")
                 raise FoundError(self.problem)
+
+    def _contended(self) -> Remark | None:
+        """An update of a place that several programs update."""
+        updates = [i for i, access in enumerate(self._accesses) if access.kind == "update"]
+        addresses = [self._accesses[i].addresses for i in updates]
+        places, number = np.concatenate(addresses), np.repeat(updates, [*map(len, addresses)])
+        programs = np.array([self._numbers[access.program] for access in self._accesses])[number]
+        order = np.argsort(places, kind="stable")
+        is_same = places[order][1:] == places[order][:-1]
+        both = np.flatnonzero(is_same & (programs[order][1:] != programs[order][:-1]))
+        if not both.size:
+            return None
+        second = order[both[0] + 1]
+        return Remark(self._place(places[second]), self._lines[number[second]])
 
     def _race(self) -> Problem | None:
         stores = [

@@ -7,8 +7,9 @@ change outside means a write out of bounds.
 
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -30,6 +31,10 @@ _INPUT_PATTERNS = {1: 0x6B, 2: 0x7FD5, 4: 0x7FD5C0DE, 8: 0x7FFDC0DEC0DEC0DE}
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
+Fill = Literal["largest", "smallest", "zero"]
+"""A value of a dtype that memory may hold before anything is written to it."""
+
+
 def bits(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor's elements as integers of the same size."""
     return tensor.view(_INTEGERS[tensor.element_size()])
@@ -38,6 +43,16 @@ def bits(tensor: torch.Tensor) -> torch.Tensor:
 def is_poison(tensor: torch.Tensor) -> torch.Tensor:
     """Where the tensor still holds the poison: a boolean tensor of its shape."""
     return bits(tensor) == _PATTERNS[tensor.element_size()]
+
+
+def filling(fill: Fill, dtype: torch.dtype) -> float:
+    """A value to put in memory that nothing has written; finite."""
+    if fill == "zero":
+        return 0
+    if dtype == torch.bool:
+        return fill == "largest"
+    info = torch.finfo(dtype) if dtype.is_floating_point else torch.iinfo(dtype)
+    return info.max if fill == "largest" else info.min
 
 
 @dataclass
@@ -60,6 +75,15 @@ class Guarded:
         changed = (bits(self.buffer) != self.pattern) & ~self.inside
         start = self.tensor.storage_offset()
         return [int(i) - int(start) for i in changed.nonzero()[:10].flatten()]
+
+    def any_unwritten(self, addresses: np.ndarray) -> bool:
+        """Whether anything at these addresses still holds an output's poison. On the CPU alone."""
+        if self.for_reading:
+            return False
+        start, size = self.buffer.data_ptr(), self.buffer.nbytes
+        here = addresses[(addresses >= start) & (addresses < start + size)]
+        elements = (here - np.uint64(start)) // np.uint64(self.buffer.element_size())
+        return bool((bits(self.buffer).numpy()[elements.astype(np.int64)] == self.pattern).any())
 
 
 def guarded(
@@ -164,10 +188,14 @@ _without_dynamo(OperationsWatched)
 
 
 class GuardedAllocations(OperationsWatched):
-    """While active, every tensor that is allocated lies between guards, poisoned or filled."""
+    """While active, every tensor that is allocated lies between guards, poisoned or filled.
 
-    def __init__(self) -> None:
+    fill: put this in tensors that PyTorch leaves unfilled, in place of the poison.
+    """
+
+    def __init__(self, fill: Fill | None = None) -> None:
         TorchDispatchMode.__init__(self)
+        self._fill = fill
         self.all: list[Guarded] = []
         self.operations: list[str] = []
         """The PyTorch operations that computed something, by name."""
@@ -205,5 +233,7 @@ class GuardedAllocations(OperationsWatched):
         memory = guarded(tuple(out.shape), out.stride(), out.dtype, out.device, for_reading=copied)
         if function in FILLERS:
             memory.tensor.copy_(out)
+        elif self._fill:
+            memory.tensor.fill_(filling(self._fill, out.dtype))
         self.all.append(memory)
         return memory.tensor

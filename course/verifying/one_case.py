@@ -4,18 +4,16 @@ import contextlib
 import inspect
 import math
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from course import DEVICE, MODE
 from course.errors import CourseError
 from course.tracing.address_map import Argument
-from course.tracing.bounds import FoundError, Problem, Region, refuse_promise
-from course.tracing.likely_causes import why_unwritten, why_wrong
+from course.tracing.bounds import FoundError, Problem, Region
+from course.tracing.likely_causes import Cause, why_unwritten, why_wrong
 from course.tracing.own_line import OwnLine, raising_line, running_line
 from course.tracing.races import AccessLog, Activity
 from course.triton_internals.error_meanings import meaning
@@ -27,8 +25,7 @@ from course.triton_internals.errors import (
     lacks_bfloat16,
     raised_in_kernel,
 )
-from course.triton_internals.interpreter import Launch, interpreter_watched
-from course.triton_internals.promises import promises_held
+from course.triton_internals.interpreter import Launch
 from course.type_names import Function, kind_of
 
 from .compare import Tolerance, close, comparable, largest_error, tolerance_for, value_problem
@@ -59,7 +56,9 @@ class Trial:
 
     def outcome(self, case: Case) -> CaseOutcome:
         """The outcome of one case. Raises CourseError where the reference fails."""
-        from course.triton_internals.tf32 import tf32_errors  # only where kernels run
+        from course.triton_internals.tf32 import tf32_errors  # these only where kernels run
+
+        from .reruns import watched
 
         inputs = case.make(DEVICE)
         tensors = [guarded.tensor for guarded in inputs]
@@ -74,7 +73,7 @@ class Trial:
             self.strict_promises,
         )
         try:
-            with allocated, _watched(log), tf32_errors() as in_tf32:
+            with allocated, watched(log), tf32_errors() as in_tf32:
                 out = self.function(*tensors, *case.scalars)
             log.finish()
             if MODE.gpu:
@@ -104,47 +103,74 @@ class Trial:
 
         untouched: the input that was returned, if it was one.
         """
-        from .notes import advice, note_of  # only where kernels run
+        from .reruns import problem_elsewhere
 
-        held = self._held(case, out)
-        allowed = held if self.tolerance else self._with_rounding(case, out, expected, held)
+        def wrong_at(other: Tensor) -> tuple[str, tuple[int, ...]]:
+            return value_problem(other, expected.exact, self._allowed(case, other, expected))
+
+        allowed = self._allowed(case, out, expected)
         text, index = value_problem(out, expected.exact, allowed)
-        if not text:
-            if off_in_tf32 and off_in_tf32 > _most(allowed.at(expected.exact.double())):
-                return left_to_the_gpu(case, LEFT_TF32, work)
-            error = largest_error(out, expected.exact, allowed)
-            note = note_of(out, expected.exact, held, allowed) or _idle(log.activity)
-            return CaseOutcome(str(case), case.dtype, "right", error=error, work=work, note=note)
-        if not MODE.gpu and has_bfloat16(case):
-            # Nothing is known: Triton's interpreter adds and multiplies bfloat16 values as if they
-            # were integers, and cuts bits off where it converts to bfloat16.
-            return left_to_the_gpu(case, "the interpreter's bfloat16 arithmetic is wrong", work)
-        line = None
+        # In bfloat16 nothing is known: Triton's interpreter adds and multiplies its values as if
+        # they were integers, and cuts bits off where it converts to it.
+        lacks_types = MODE.interpreting and has_bfloat16(case)
+        if text:
+            if lacks_types:
+                return left_to_the_gpu(case, "the interpreter's bfloat16 arithmetic is wrong", work)
+            cause, line = self._cause(case, out, expected, log, untouched, index)
+            text = "\n".join(filter(None, (text, cause)))
+            return _wrong(case, Problem("wrong", text, index=index, line=line))
+        if not lacks_types:
+            problem = problem_elsewhere(self.function, case, log, wrong_at)
+            if problem:
+                return _wrong(case, problem)
+        if off_in_tf32 and off_in_tf32 > _most(allowed.at(expected.exact.double())):
+            return left_to_the_gpu(case, LEFT_TF32, work)
+        error = largest_error(out, expected.exact, allowed)
+        note = ""
+        if allowed.rounding:
+            from .notes import note_of  # only where rounding matters
+
+            note = note_of(out, expected.exact, self._held(case, out), allowed)
+        note = note or _idle(log.activity)
+        return CaseOutcome(str(case), case.dtype, "right", error=error, work=work, note=note)
+
+    def _cause(
+        self, case: Case, out: Tensor, expected: "_Expected", log: AccessLog, untouched: str,
+        index: tuple[int, ...],
+    ) -> Cause:  # fmt: skip
+        """Why an element is wrong, where that shows."""
+        from .reruns import undefined_lanes_matter, why_unwritten_matters
+
+        if why := why_unwritten_matters(self.function, case, log, out, index):
+            return why, log.unwritten.line if log.unwritten else None
         if is_poison(out[index]) and log.followed:
-            why, line = why_unwritten(log.followed, out, index)
-            text += why and f"\n{why}"
-        elif untouched:
-            text += f"\nIt returned its input {untouched} as it was: return what the kernel writes."
-        elif log.undefined and self._undefined_lanes_matter(case, out, index):
-            line = log.undefined_line
-            text += (
-                "\nMasked lanes that are loaded without `other` are undefined, and hold infinities "
+            return why_unwritten(log.followed, out, index)
+        if untouched:
+            why = f"It returned its input {untouched} as it was: return what the kernel writes."
+            return why, None
+        if log.undefined and undefined_lanes_matter(self.function, case, out, index):
+            why = (
+                "Masked lanes that are loaded without `other` are undefined, and hold infinities "
                 "here: this element is computed from them."
             )
-        elif log.followed and (cause := why_wrong(log.followed))[0]:
-            text, line = f"{text}\n{cause[0]}", cause[1]
-        elif self.tolerance is None and (told := advice(out, expected.exact)):
-            text += f"\n{told}"
-            line = self._rounding_line(case)
-        return _wrong(case, Problem("wrong", text, index=index, line=line))
+            return why, log.undefined.line
+        cause = why_wrong(log.followed) if log.followed else ("", None)
+        if cause[0] or self.tolerance:
+            return cause
+        from .notes import advice  # only where nothing else explains it
+
+        why = advice(out, expected.exact)
+        return why, self._rounding_line(case) if why else None
 
     def _rounding_line(self, case: Case) -> OwnLine | None:
         """The first line that rounds to 16 bits, and is no load and no store."""
         from course.triton_internals.roundings import roundings_told  # only for what is wrong
 
+        from .reruns import rerun
+
         lines: list[OwnLine | None] = []
         with roundings_told(lambda: lines.append(running_line())):
-            self.result(case)
+            rerun(self.function, case)
         known = (line for line in lines if line and not re.search(r"(load|store)\(", str(line)))
         return next(known, None)
 
@@ -155,32 +181,18 @@ class Trial:
             absolute = absolute(*case.arguments(DEVICE))
         return (self.tolerance or tolerance_for(out.dtype)).plus(absolute)
 
-    def _with_rounding(
-        self, case: Case, out: Tensor, expected: "_Expected", held: Tolerance
-    ) -> Tolerance:
-        """What is allowed of a result, where rounding alone may take it farther off than `held`."""
+    def _allowed(self, case: Case, out: Tensor, expected: "_Expected") -> Tolerance:
+        """What is allowed of a result: `_held`, and what rounding alone may take it farther off."""
         from .rounding import allowance  # only where kernels run
 
         def reference(*tensors: Tensor) -> Tensor:
             result: Tensor = self.reference(*tensors, *case.scalars)
             return result
 
+        held = self._held(case, out)
+        if self.tolerance:
+            return held
         return allowance(out, expected.exact, expected.own, reference, expected.inputs, held)
-
-    def _undefined_lanes_matter(self, case: Case, out: Tensor, index: tuple[int, ...]) -> bool:
-        """Whether an element comes out otherwise where lanes that are undefined hold 0."""
-        other = self.result(case, undefined_as_zero=True)
-        return other is not None and bool((bits(other)[index] != bits(out)[index]).item())
-
-    def result(self, case: Case, undefined_as_zero: bool = False) -> Tensor | None:
-        """What the function returns, wherever it is wrong; None where it fails."""
-        arguments = case.arguments(DEVICE)
-        with GuardedAllocations(), _watched(AccessLog(lambda _: []), undefined_as_zero):
-            try:
-                out = self.function(*arguments)
-            except Exception:
-                return None
-        return out if isinstance(out, Tensor) else None
 
     def exact_inputs(self, case: Case) -> list[Tensor]:
         """A case's inputs in float64; integers as they are."""
@@ -212,17 +224,6 @@ def _idle(activity: Activity) -> str:
 
 def _most(errors: Tensor) -> float:
     return float(errors.max()) if errors.numel() else math.inf
-
-
-@contextlib.contextmanager
-def _watched(log: AccessLog, undefined_as_zero: bool = False) -> Iterator[None]:
-    """In CPU mode, log what kernels do; and let NumPy, which interprets, not warn of overflows."""
-    if not MODE.interpreting:
-        yield
-        return
-    watched = interpreter_watched(log, undefined_as_zero=undefined_as_zero)
-    with np.errstate(all="ignore"), watched, promises_held(refuse_promise, log.doubt):
-        yield
 
 
 def left_to_the_gpu(
@@ -422,7 +423,12 @@ def _changed_input(
 def _regions(named: list[tuple[str, Guarded]]) -> list[Region]:
     """The tensors of a case, for watching accesses to them."""
     return [
-        Region(Argument.of(name, guarded.tensor), guarded.buffer.data_ptr(), guarded.inside)
+        Region(
+            Argument.of(name, guarded.tensor),
+            guarded.buffer.data_ptr(),
+            guarded.inside,
+            guarded.any_unwritten,
+        )
         for name, guarded in named
     ]
 

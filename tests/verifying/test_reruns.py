@@ -1,0 +1,202 @@
+"""verify runs what is right once more: with other numbers in memory, and from the last program."""
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+from course import DEVICE, MODE
+from course.verifying.api import verify
+from course.verifying.inputs import Case, Input
+
+IN_CPU_MODE = pytest.mark.skipif(MODE.gpu, reason="needs CPU mode: the interpreter sees accesses")
+MATRIX, VECTOR = Case((Input((5, 100)),)), Case((Input((1000,)),))
+
+
+@triton.jit
+def row_max_kernel(x_ptr, out_ptr, n_cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    for start in range(0, n_cols, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * n_cols + cols, mask=cols < n_cols, other=float("-inf"))
+        tl.store(out_ptr + row, tl.maximum(tl.load(out_ptr + row), tl.max(x, 0)))
+
+
+@triton.jit
+def column_min_kernel(x_ptr, out_ptr, n_cols, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + tl.program_id(0) * n_cols + cols, mask=cols < n_cols)
+    tl.atomic_min(out_ptr + cols, x, mask=cols < n_cols)
+
+
+@triton.jit
+def and_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < n
+    both = tl.load(out_ptr + offsets, mask=mask) & tl.load(x_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, both, mask=mask)
+
+
+@triton.jit
+def twice_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < n
+    before = tl.load(out_ptr + offsets, mask=mask)
+    x = tl.load(x_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, tl.where(offsets < 0, before, x), mask=mask)
+
+
+def row_max(allocate):
+    def function(x):
+        out = allocate(len(x))
+        row_max_kernel[(len(x),)](x, out, x.shape[1], BLOCK=32)
+        return out
+
+    return function
+
+
+def column_min(allocate):
+    def function(x):
+        out = allocate(x.shape[1])
+        column_min_kernel[(len(x),)](x, out, x.shape[1], BLOCK=128)
+        return out
+
+    return function
+
+
+def in_one_program(kernel):
+    def function(x):
+        out = torch.empty_like(x)
+        kernel[(1,)](x, out, x.numel(), BLOCK=1024)
+        return out
+
+    return function
+
+
+def all_of(value):
+    return lambda size: torch.full((size,), value, device=DEVICE)
+
+
+def empty(size):
+    return torch.empty(size, device=DEVICE)
+
+
+@pytest.mark.gpu_too
+def test_a_result_that_depends_on_what_memory_held_is_wrong():
+    largest = verify(row_max(empty), lambda x: x.amax(1), [MATRIX])
+    assert "holds the largest number at the start" in largest.outcomes[0].reason
+    smallest = verify(column_min(empty), lambda x: x.amin(0), [MATRIX])
+    assert "holds the smallest number at the start" in smallest.outcomes[0].reason
+    bools = Case((Input((1000,), torch.bool),))
+    assert not verify(in_one_program(and_kernel), lambda x: x, [bools]).right
+
+
+@pytest.mark.gpu_too
+def test_what_is_filled_first_or_does_not_matter_is_right():
+    assert verify(row_max(all_of(float("-inf"))), lambda x: x.amax(1), [MATRIX]).right
+    assert verify(column_min(all_of(float("inf"))), lambda x: x.amin(0), [MATRIX]).right
+    assert verify(in_one_program(twice_kernel), lambda x: x, [VECTOR]).right
+
+
+@triton.jit
+def column_max_kernel(x_ptr, out_ptr, n_cols, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + tl.program_id(0) * n_cols + cols, mask=cols < n_cols)
+    tl.atomic_max(out_ptr + cols, x, mask=cols < n_cols)
+
+
+@triton.jit
+def last_adds_kernel(x_ptr, parts_ptr, count_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    pid, offsets = tl.program_id(0), tl.arange(0, BLOCK)
+    mine = pid * BLOCK + offsets
+    tl.store(parts_ptr + pid, tl.sum(tl.load(x_ptr + mine, mask=mine < n, other=0.0), 0))
+    programs = tl.num_programs(0)
+    if tl.atomic_add(count_ptr, 1) == programs - 1:
+        tl.store(out_ptr, tl.sum(tl.load(parts_ptr + offsets, mask=offsets < programs, other=0), 0))
+
+
+def last_adds(allocate):
+    def function(x):
+        programs = triton.cdiv(x.numel(), 64)
+        count, out = allocate(1, dtype=torch.int32), torch.empty(1)
+        parts = torch.empty(programs)
+        last_adds_kernel[(programs,)](x, parts, count, out, x.numel(), BLOCK=64)
+        return out
+
+    return function
+
+
+def column_max(x):
+    out = torch.empty(x.shape[1], dtype=x.dtype)
+    column_max_kernel[(len(x),)](x, out, x.shape[1], BLOCK=128)
+    return out
+
+
+@IN_CPU_MODE
+@pytest.mark.parametrize(
+    "function, reference, case, name",
+    [
+        (column_max, lambda x: x.amax(0), MATRIX, "out_ptr"),
+        (column_max, lambda x: x.amax(0), Case((Input((5, 100), torch.int32),)), "out_ptr"),
+        (last_adds(torch.empty), lambda x: x.sum()[None], VECTOR, "count_ptr"),
+    ],
+)
+def test_a_wrong_element_that_is_computed_from_unwritten_memory_is_told_so(
+    function, reference, case, name
+):
+    (outcome,) = verify(function, reference, [case]).outcomes
+    assert f"{name} is read before anything is written to it" in outcome.reason
+    assert "tl.atomic_" in str(outcome.problem.line)
+
+
+@triton.jit
+def ticket_kernel(x_ptr, out_ptr, count_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    place = tl.atomic_add(count_ptr, 1) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + place, tl.load(x_ptr + offsets, mask=offsets < n), mask=place < n)
+
+
+@triton.jit
+def running_sums_kernel(x_ptr, out_ptr, total_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n, other=0.0)
+    before = tl.atomic_add(total_ptr, tl.sum(x, 0))
+    tl.store(out_ptr + offsets, before + tl.cumsum(x, 0), mask=offsets < n)
+
+
+@triton.jit
+def handed_on_kernel(x_ptr, out_ptr, total_ptr, turn_ptr, n, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    offsets = pid * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n, other=0.0)
+    while tl.atomic_add(turn_ptr, 0) != pid:
+        pass
+    before = tl.atomic_add(total_ptr, tl.sum(x, 0))
+    tl.atomic_add(turn_ptr, 1)
+    tl.store(out_ptr + offsets, before + tl.cumsum(x, 0), mask=offsets < n)
+
+
+def with_counters(kernel, *dtypes):
+    def function(x):
+        out, counters = torch.empty_like(x), [torch.zeros(1, dtype=dtype) for dtype in dtypes]
+        kernel[(triton.cdiv(x.numel(), 250),)](x, out, *counters, x.numel(), BLOCK=256)
+        return out
+
+    return function
+
+
+@IN_CPU_MODE
+def test_what_depends_on_the_order_of_programs_is_wrong():
+    exact = Case((Input((1024,)),))
+    (outcome,) = verify(with_counters(ticket_kernel, torch.int32), torch.clone, [exact]).outcomes
+    assert (outcome.problem.kind, outcome.problem.what) == ("race", "order")
+    assert "What an atomic on count_ptr[0] returns depends on which programs came" in outcome.reason
+    sums = with_counters(running_sums_kernel, torch.float32)
+    assert not verify(sums, lambda x: x.cumsum(0), [VECTOR]).right
+
+
+@IN_CPU_MODE
+def test_programs_that_wait_for_their_turn_are_right():
+    in_turn = with_counters(handed_on_kernel, torch.float32, torch.int32)
+    assert verify(in_turn, lambda x: x.cumsum(0), [VECTOR]).right
+    assert verify(last_adds(torch.zeros), lambda x: x.sum()[None], [VECTOR]).right
