@@ -24,6 +24,9 @@ MANY_TERMS = (
     "sum", "mean", "cumsum", "mm", "bmm", "mv", "dot", "addmm", "addmv", "baddbmm", "convolution",
     "index_add", "scatter_add",
 )  # fmt: skip
+VARIANCES = ("var", "std", "var_mean", "std_mean")
+ROUNDINGS_OF_A_TERM = 4
+"""Roundings of each term of a variance: a mean is taken from it, which is rounded as it runs."""
 DEVIATIONS = 6
 """How many standard deviations a sum of many terms is off at most."""
 TWO_ROUNDINGS = 1.5
@@ -54,6 +57,8 @@ class RoughSums(OperationsWatched):
             return self._sum_of_two(function, args, kwargs)
         if name in MANY_TERMS:
             return self._sum_of_many(function, args, kwargs, averaged=name == "mean")
+        if name in VARIANCES:
+            return self._variance(function, args, kwargs)
         out = function(*args, **kwargs)
         if function.is_view and isinstance(out, Tensor) and args[0] in self._sizes:
             self._sizes[out] = function(self._sizes[args[0]], *args[1:], **kwargs)
@@ -101,19 +106,42 @@ class RoughSums(OperationsWatched):
         if averaged:
             count = count * (args[0].numel() / max(out.numel(), 1))
             squares = squares / count
-        unit = min(torch.finfo(out.dtype).eps, torch.finfo(torch.float32).eps) / 2
+        unit = _unit(out)
         partial_sums = (count.abs() - 1).clamp(0) * (squares / 2 + exact.square() / 3)
         self._move(out, exact, DEVIATIONS * unit * (partial_sums / 3).sqrt())
         return out
 
+    def _variance(self, function: Any, args: tuple[AnyValue, ...], kwargs: AnyValues) -> Any:
+        """A variance is as far off as one of terms that are rounded where they are, and not where
+        they lie about their mean."""
+        out = function(*args, **kwargs)
+        terms: Any = args[0]
+        error = ROUNDINGS_OF_A_TERM * _unit(terms) * self._share(terms)
+        result = function(terms.double() * (1 + error), *args[1:], **kwargs)
+        if isinstance(out, Tensor):
+            out.copy_(result)
+        else:  # with the mean
+            for own, moved in zip(out, result, strict=True):
+                own.copy_(moved)
+        return out
+
     def _move(self, out: Tensor, exact: Tensor, error: Tensor) -> None:
-        generator = self._generators.get(out.device)
+        out.copy_(exact + self._share(out) * error)
+
+    def _share(self, tensor: Tensor) -> Tensor:
+        """For each element a share of its error: to either side by a half or more, so that errors
+        rarely end one another."""
+        generator = self._generators.get(tensor.device)
         if generator is None:
-            generator = torch.Generator(out.device).manual_seed(self._seed)
-            self._generators[out.device] = generator
-        # To either side by a half or more, so that errors rarely end one another.
-        share = torch.rand(out.shape, generator=generator, device=out.device) - 0.5
-        out.copy_(exact + (share + 0.5 * share.sign()) * error)
+            generator = torch.Generator(tensor.device).manual_seed(self._seed)
+            self._generators[tensor.device] = generator
+        share = torch.rand(tensor.shape, generator=generator, device=tensor.device) - 0.5
+        return share + 0.5 * share.sign()
+
+
+def _unit(tensor: Tensor) -> float:
+    """Half a unit in the last place of 1, of a sum that is added up in float32 at least."""
+    return min(torch.finfo(tensor.dtype).eps, torch.finfo(torch.float32).eps) / 2
 
 
 def _changed(tensor: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:

@@ -220,6 +220,28 @@ def test_a_sum_in_float64_may_be_added_in_any_order():
     assert not verify(in_single, lambda x: x.sum(1), doubles).right
 
 
+def running_variance(x):
+    """Welford's: of the first elements of each row, a mean and the squares about it, one further
+    element at a time."""
+    mean, squares = torch.zeros(len(x)), torch.zeros(len(x))
+    for count, column in enumerate(x.T, start=1):
+        apart = column - mean
+        mean = mean + apart / count
+        squares = squares + apart * (column - mean)
+    return squares / x.shape[1]
+
+
+@pytest.mark.parametrize("of", [lambda x: x, torch.sqrt])
+def test_a_variance_may_come_from_a_running_mean_and_not_from_large_squares(of):
+    reference = lambda x: of(x.var(1, correction=0))  # noqa: E731
+    cases = [Case((Input((4, size), values="around 1,000"),)) for size in (33, 300)]
+    assert verify(lambda x: of(running_variance(x)), reference, cases).right
+    of_squares = lambda x: of((x * x).mean(1) - x.mean(1) ** 2)  # noqa: E731
+    assert not verify(of_squares, reference, cases).right
+    spread = lambda x: x.std(1, correction=0) ** 2  # noqa: E731
+    assert verify(running_variance, spread, cases).right
+
+
 def test_whole_numbers_from_a_rounded_sum_may_be_pytorchs_own():
     quantized = lambda x, y: (x * y * 20).round().to(torch.int8)  # noqa: E731
     result = verify(quantized, quantized, HALVES)
