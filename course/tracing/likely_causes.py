@@ -35,6 +35,8 @@ def why_outside(
     before: what the program did in this tensor by the same line before, if anything.
     """
     size = access.itemsize
+    if wrapped := _wrapped(access, launch):
+        return wrapped
     if argument is not None and size > 1 and access.pointers.size > 1:
         offsets = access.addresses.astype(np.int64) - argument.address
         inside = (offsets >= 0) & (offsets < argument.elements * size**2)
@@ -50,6 +52,20 @@ def why_outside(
         text = f" This tl.{verb} has no mask: give it mask=offsets < n."
         return text + _begins_far_on(access, argument)
     return _all_rows(access, argument, launch) + _sizes_given(launch, argument)
+
+
+def _wrapped(access: Access, launch: Launch) -> str:
+    """The offsets of a tensor of more than 2**31 elements have wrapped around in 32 bits."""
+    addresses = access.addresses.astype(np.int64)
+    for argument in Arguments(launch).all:
+        meant = addresses - argument.address + 2**32 * argument.itemsize
+        size = argument.end - argument.address
+        if ((meant >= 2**31 * argument.itemsize) & (meant < size)).all():
+            return (
+                f" Its offset in {argument.name} has reached 2**31 and wraps around in 32 bits: "
+                "compute it in 64, as tl.program_id(0).to(tl.int64) * stride."
+            )
+    return ""
 
 
 def _too_far(access: Access, argument: Argument | None, before: Access | None) -> str:
@@ -170,8 +186,6 @@ Writes = list[tuple[Access, OwnLine | None]]
 def _kept_out(launch: Launch, writes: Writes, address: int) -> Cause | None:
     """A program comes to the element, and does not store it."""
     for each, line in writes:
-        if each.kind == "update" and (each.addresses == address).any():
-            return "It is added to what was there before: allocate it by torch.zeros.", line
         if (each.pointers[~each.active] == address).any():
             text = f"The mask keeps program {program_text(each.program)} from storing it"
             for name, value in launch.arguments.items():

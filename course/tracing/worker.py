@@ -60,7 +60,7 @@ def survey(
         raise LackingError(failure.text.rstrip("."), failure.line)
     if not failure.stopped:
         program, line = program_text(failure.program), failure.line
-        opens = "" if watch.last.doubted else " replay, with the same arguments, opens there."
+        opens = "" if watch.last.doubted else " replay opens at the first that fails."
         raise CourseError(
             f"{text.functions[0].name} fails in program {program}, line {line}: "
             f"{failure.text.rstrip('.')}.{opens}"
