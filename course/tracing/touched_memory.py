@@ -139,8 +139,9 @@ class StorageMarks:
     def counts(self, loaded: float = 1, stored: float = 1) -> StorageCounts:
         """What was touched. loaded, stored: how many times as much the whole launch moves.
 
-        Programs may touch what others do: of no storage is more touched than its tensors have, and
-        what programs all over the grid have touched is there once.
+        Programs may touch what others do: of no storage is more touched than its tensors have, or
+        than lies between what the first programs and the last have touched, and what programs all
+        over the grid have touched is there once.
         """
         return StorageCounts(
             self._distinct(self._loaded, loaded), self._distinct(self._stored, stored)
@@ -153,11 +154,15 @@ class StorageMarks:
         if times == 1:
             return Distinct(bytes, sectors)
         regions = sum((marks[places] >> bit & 1 for bit in range(self._regions)), 0 * places)
+        most = self._most
+        if (marks[places] >> (self._regions - 1)).any():
+            reach = int(addresses[-1]) + self._grain - int(addresses[0])
+            most = Distinct(min(most.bytes, reach), min(most.sectors, reach // SECTOR_BYTES + 1))
         shared = addresses[regions >= COMMON]
         once = Distinct(shared.size * self._grain, np.unique(shared // SECTOR_BYTES).size)
         return Distinct(
-            min(_grown(bytes, once.bytes, times), max(bytes, self._most.bytes)),
-            min(_grown(sectors, once.sectors, times), max(sectors, self._most.sectors)),
+            min(_grown(bytes, once.bytes, times), max(bytes, most.bytes)),
+            min(_grown(sectors, once.sectors, times), max(sectors, most.sectors)),
         )
 
 

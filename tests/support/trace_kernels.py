@@ -305,3 +305,25 @@ def shared_by_neighbors_kernel(x_ptr, out_ptr, EACH: tl.constexpr, BLOCK: tl.con
     number, lanes = tl.program_id(0), tl.arange(0, BLOCK)
     x = tl.load(x_ptr + number // EACH * BLOCK + lanes)
     tl.store(out_ptr + number * BLOCK + lanes, x)
+
+
+@triton.jit
+def rows_far_apart_kernel(x_ptr, out_ptr, stride, BLOCK: tl.constexpr):
+    row, lanes = tl.program_id(0), tl.arange(0, BLOCK)
+    tl.store(out_ptr + row * BLOCK + lanes, tl.load(x_ptr + row * stride + lanes))
+
+
+@triton.jit
+def prefixes_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    number, lanes = tl.program_id(0), tl.arange(0, BLOCK)
+    total = tl.zeros([BLOCK], tl.float32)
+    for block in range(number + 1):
+        total += tl.load(x_ptr + block * BLOCK + lanes)
+    tl.store(out_ptr + number * BLOCK + lanes, total)
+
+
+@triton.jit
+def converted_dot_kernel(x_ptr, out_ptr, DTYPE: tl.constexpr):
+    places = tl.arange(0, 32)[:, None] * 32 + tl.arange(0, 32)[None, :]
+    x = tl.load(x_ptr + places).to(DTYPE)
+    tl.store(out_ptr + places, tl.dot(x, x, input_precision="ieee"))

@@ -393,10 +393,26 @@ def test_rows_of_a_table_that_all_programs_ask_for_are_distinct_once():
     assert counted.distinct_loaded == index.nbytes + 10 * 4 * 64
 
 
+def test_ever_longer_parts_of_a_larger_tensor_are_distinct_once():
+    x, out = torch.empty(2**23, device="meta"), torch.empty(2048 * 64, device="meta")
+    counted = cost(kernels.prefixes_kernel, (2048,), x, out, BLOCK=64)
+    assert not counted.exact
+    assert counted.distinct_loaded == 2048 * 64 * 4
+    assert counted.distinct_sectors == pytest.approx(2 * 2048 * 64 * 4 / 32, abs=1)
+
+
 def test_rows_that_neighbors_share_are_still_scaled_up():
     x, out = torch.empty(4096 * 64, device="meta"), torch.empty(4096 * 64, device="meta")
     counted = cost(kernels.shared_by_neighbors_kernel, (4096,), x, out, EACH=2, BLOCK=64)
     assert 2048 <= counted.distinct_loaded / (4 * 64) < 2100
+
+
+def test_an_offset_that_wraps_at_32_bits_is_told_so_and_no_mask_advised():
+    x = torch.empty(2**15 + 1, 2**16, dtype=torch.int8, device="meta")
+    out = torch.empty(len(x), 64, dtype=torch.int8, device="meta")
+    with pytest.raises(CourseError, match="offset in x_ptr has reached 2\\*\\*31") as raised:
+        cost(kernels.rows_far_apart_kernel, (len(x),), x, out, x.shape[1], BLOCK=64)
+    assert "mask" not in str(raised.value)
 
 
 def test_a_launch_that_was_stopped_is_not_exact(monkeypatch):
