@@ -112,7 +112,8 @@ class LaunchCounter:
     def _count(self, counts: AccessCounts, site: Site, access: Access) -> None:
         active = access.active.ravel()
         lanes = int(active.sum())
-        counts.masked += active.size - lanes
+        counts.masked += 0 if access.by_sign else active.size - lanes
+        counts.by_sign = access.by_sign
         counts.bytes += lanes * access.itemsize
         requests = self._requests.of(site, access)
         counts.guessed |= requests is None

@@ -46,6 +46,8 @@ class AccessCounts:
     """Sectors that the same runs of bytes would take, request by request, if each run began with a
     sector."""
     by_descriptor: bool = False
+    by_sign: bool = False
+    """Whether it is a maximum or minimum of floating-point numbers: an atomic for each sign."""
     guessed: bool = False
     """Whether no compiled kernel said which lanes ask together: 32 neighbors were taken."""
     call: tuple[str, int, int] = ("", 0, 0)

@@ -75,6 +75,9 @@ class Access:
     """Whether lanes that a mask keeps out of a load are left without a value."""
     masked: bool = True
     """Whether it was given a mask."""
+    by_sign: bool = False
+    """Whether it is one of the two updates that a floating-point maximum or minimum becomes: one of
+    the lanes with a minus, and one of the others."""
 
     @cached_property
     def addresses(self) -> np.ndarray:
@@ -169,6 +172,8 @@ _CALLS = {
 }
 _UNMASKED = ("create_load", "create_store")
 """Functions of the builder that make a mask which lets everything pass."""
+_BY_SIGN = ("atomic_max", "atomic_min")
+"""Functions of the language that compare the bits of floating-point numbers as integers."""
 
 
 class WatchedInterpreter:
@@ -275,8 +280,10 @@ class WatchedInterpreter:
             mask = None if call.mask is None else args[call.mask]
             value = None if call.value is None else args[call.value]
             undefined = call.other is not None and args[call.other] is None
-            masked = sys._getframe(1).f_code.co_name not in _UNMASKED
-            self._tell(call.kind, args[call.pointers], mask, value, undefined, masked)
+            caller = sys._getframe(1)
+            masked = caller.f_code.co_name not in _UNMASKED
+            by_sign = caller.f_code.co_name in _BY_SIGN and "neg" in caller.f_locals
+            self._tell(call.kind, args[call.pointers], mask, value, undefined, masked, by_sign)
             result = self._own[name](*args, **named)
             return self._undefine(result, mask) if undefined or call.is_masked_update else result
 
@@ -284,7 +291,7 @@ class WatchedInterpreter:
 
     def _tell(
         self, kind: Kind, pointers: TensorHandle, mask: Mask | None, value: Any, undefined: bool,
-        masked: bool,
+        masked: bool, by_sign: bool,
     ) -> None:  # fmt: skip
         # A pointer has no width of its own.
         itemsize = max(1, getattr(pointers.get_element_ty(), "primitive_bitwidth", 64) // 8)
@@ -300,6 +307,7 @@ class WatchedInterpreter:
             "" if value is None else str(value.dtype.scalar),
             undefined,
             masked,
+            by_sign,
         )
         self._observer.access(access)
 

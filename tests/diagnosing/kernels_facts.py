@@ -59,7 +59,16 @@ def add_up_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.atomic_add(out_ptr, tl.sum(total))
 
 
+@triton.jit
+def largest_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    """Each second number is below 0."""
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + tl.program_id(axis=0) * BLOCK + i)
+    tl.atomic_max(out_ptr + i, x + (2 * (i % 2) - 1).to(x.dtype))
+
+
 N = 2**18
+INTEGERS = torch.int32
 TABLE = empty(4096), empty(256 * 1024), 4096, 48, 1024
 DOUBLE = torch.float64
 PAIRS = (
@@ -82,6 +91,11 @@ PAIRS = (
         "updates each element of out_ptr 256 times: let a program add up more before it does",
         Launch(add_up_kernel, (256,), (empty(N), empty(1), 1024, 1024)),
         Launch(add_up_kernel, (8,), (empty(N), empty(1), 32768, 1024)),
+    ),
+    Pair(
+        "is two atomics for each block: one of the numbers below 0, and one of the others",
+        Launch(largest_kernel, (256,), (empty(N), empty(1024), 1024)),
+        Launch(largest_kernel, (256,), (*(empty(n, dtype=INTEGERS) for n in (N, 1024)), 1024)),
     ),
     Pair(
         "is asked of L1 or L2",

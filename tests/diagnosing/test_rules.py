@@ -347,6 +347,12 @@ def test_accesses_of_which_a_mask_keeps_out_as_many_lanes_share_a_sentence():
 FACTS = kernels_facts.PAIRS
 
 
+def test_the_signs_of_a_maximum_are_no_mask_and_put_nothing_apart():
+    (signs,) = (each for each in FACTS if "two atomics" in each.cause)
+    said = str(diagnosed(signs.slow))
+    assert "mask" not in said and "lie apart" not in said
+
+
 @pytest.mark.parametrize("pair", FACTS, ids=[pair.name for pair in FACTS])
 def test_a_fact_is_told_where_it_holds_and_not_of_the_twin(pair):
     slow, mended = diagnosed(pair.slow), diagnosed(pair.mended)

@@ -70,6 +70,7 @@ FACTS: tuple[Callable[[Evidence], Iterator[str]], ...] = (
     facts.float64,
     facts.l2,
     facts.masked,
+    facts.by_sign,
     facts.updates,
     facts.widths,
     facts.banks,

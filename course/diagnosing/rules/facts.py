@@ -72,6 +72,16 @@ def masked(evidence: Evidence) -> Iterator[str]:
         yield f"the mask keeps {part} of the lanes out: {', '.join(dict.fromkeys(lines))}."
 
 
+def by_sign(evidence: Evidence) -> Iterator[str]:
+    """Floating-point maxima and minima, each of which is two atomics."""
+    for access in evidence.accesses:
+        if access.by_sign:
+            yield (
+                f"line {access.line} (update {evidence.tensor(access)}) is two atomics for each "
+                "block: one of the numbers below 0, and one of the others."
+            )
+
+
 def updates(evidence: Evidence) -> Iterator[str]:
     """Atomics that go to each element many times, unless a rule has named them as a cause."""
     if evidence.work and any(contended(evidence, evidence.work)):

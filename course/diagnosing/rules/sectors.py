@@ -49,7 +49,7 @@ NO_NEIGHBORS = (
 def wasted(evidence: Evidence, work: Work) -> Iterator[Finding]:
     """Lines whose warps ask for more sectors than the bytes that they move take."""
     for access in evidence.accesses:
-        if access.by_descriptor or access.block < 2 or not access.bytes:
+        if access.by_descriptor or access.by_sign or access.block < 2 or not access.bytes:
             continue
         needed = _needed(evidence, access)
         sectors = max(access.sectors, access.touched)
