@@ -5,6 +5,8 @@ from collections.abc import Callable, Hashable
 from typing import Any, Protocol
 
 Function = Callable[..., Any]
+MOST_SHOWN = 60
+"""Characters of a value that stands in a sentence."""
 
 
 class Kernel(Hashable, Protocol):
@@ -29,6 +31,12 @@ AnyValues = dict[str, AnyValue]
 def kind_of(value: AnyValue) -> str:
     """A value's type with its article, as a sentence names it: "an int"."""
     return with_article(type(value).__name__)
+
+
+def shown(value: AnyValue) -> str:
+    """A value as a sentence says what it is: a number or a short text itself, else its type."""
+    is_simple = value is None or isinstance(value, (bool, int, float, str))
+    return repr(value) if is_simple and len(repr(value)) <= MOST_SHOWN else kind_of(value)
 
 
 def with_article(word: str) -> str:

@@ -139,6 +139,11 @@ def _refuse_beyond_c(config: triton.Config) -> None:
             "This configuration calls a function before each launch (pre_hook), which its C would "
             "not do: give the options and constants by themselves, and do in C what it does."
         )
+    if getattr(config, "ir_override", None):  # Triton 3.6 and later
+        raise CourseError(
+            "This configuration replaces the kernel's IR by a file's (ir_override), which is not "
+            "exported: give the options and constants by themselves."
+        )
     if config.num_ctas > 1:
         raise CourseError(f"This configuration cannot be exported: {UNSUPPORTED['num_ctas']}.")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from course.benching.result import Speeds
 from course.errors import CourseError
-from course.type_names import kind_of
+from course.type_names import AnyValue, kind_of, shown
 
 SPEEDS = 'what `bench` or `recorded` returned, as recorded("softmax")'
 
@@ -30,11 +30,22 @@ def check_whole(picture: str, most: int | None = None, least: int = 1, **sizes: 
     for name, number in sizes.items():
         if type(number) is not int or number < least or (most is not None and number > most):
             raise CourseError(
-                f"draw.{picture}: {name} is {number!r}, and must be a whole number of {limits}."
+                f"draw.{picture}: {name} is {shown(number)}, and must be a whole number of "
+                f"{limits}."
             )
+
+
+def check_lists(picture: str, deep: int = 1, **given: AnyValue) -> None:
+    """Raise CourseError unless what is given are lists or what stands for them, and what they hold
+    in turn, so many levels deep."""
+    for name, value in given.items():
+        if isinstance(value, str) or not isinstance(value, Iterable):
+            raise CourseError(f"draw.{picture}: {name} is {shown(value)}, and must be a list.")
+        if deep > 1:
+            check_lists(picture, deep - 1, **{f"{name}[{i}]": each for i, each in enumerate(value)})
 
 
 def check_index(name: str, number: object, count: int) -> None:
     """Raise CourseError unless there is a thing of this number, counted from 0."""
     if type(number) is not int or not 0 <= number < count:
-        raise CourseError(f"There is no {name} {number!r}: there are {count}, counted from 0.")
+        raise CourseError(f"There is no {name} {shown(number)}: there are {count}, counted from 0.")

@@ -8,7 +8,7 @@ from course.display.picture import Picture, new_axes
 from course.display.shapes import arrow, box, cell, label
 from course.errors import CourseError
 
-from .arguments import check_index, check_whole
+from .arguments import check_index, check_lists, check_whole
 
 MOST = 8
 """Steps along K, key heads, parts and keys of a part."""
@@ -120,6 +120,7 @@ def merge(scores: Sequence[Sequence[float]], values: Sequence[Sequence[float]]) 
 
     scores, values: a list for each part, of one number per key.
     """
+    check_lists("merge", 2, scores=scores, values=values)
     check_whole("merge", MOST, parts=len(scores))
     if [len(part) for part in scores] != [len(part) for part in values]:
         raise CourseError("draw.merge takes as many values as scores in each part.")

@@ -7,6 +7,8 @@ from course.display.picture import Picture, new_axes
 from course.display.shapes import cells, label
 from course.errors import CourseError
 
+from .arguments import check_lists
+
 MOST = 8
 """Rows and columns."""
 
@@ -17,6 +19,7 @@ def broadcast(rows: Sequence[int], cols: Sequence[int], stride: int = 1) -> Pict
     rows, cols: 1 to 8 whole numbers each, as tl.arange gives them. stride: what rows are
     multiplied with.
     """
+    check_lists("broadcast", rows=rows, cols=cols)
     for name, numbers in (("rows", rows), ("cols", cols)):
         if not 1 <= len(numbers) <= MOST or not all(type(n) is int for n in numbers):
             raise CourseError(

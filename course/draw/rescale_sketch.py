@@ -8,6 +8,8 @@ from course.display.picture import Picture, new_axes
 from course.display.shapes import arrow, cells, label
 from course.errors import CourseError
 
+from .arguments import check_lists
+
 MOST_KEYS, MOST_WIDTH, MOST_TILES = 12, 3, 4
 LETTER = 0.065
 """Inches of a letter, about."""
@@ -28,6 +30,8 @@ def rescale(
     multiplied by alpha = exp(old m - new m), before the tile's own terms are added.
     (M. Milakov and N. Gimelshein, arXiv:1805.02867; T. Dao and others, arXiv:2205.14135.)
     """
+    check_lists("rescale", scores=scores)
+    check_lists("rescale", 2, values=values)
     row, table = [float(score) for score in scores], [[*map(float, value)] for value in values]
     width = len(table[0]) if table else 0
     fits = 1 <= len(row) <= MOST_KEYS and len(table) == len(row) and 1 <= width <= MOST_WIDTH

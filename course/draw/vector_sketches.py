@@ -9,7 +9,7 @@ from course.display.picture import Picture, new_axes
 from course.display.shapes import arrow, cell, cells, label, masked_cell
 from course.errors import CourseError
 
-from .arguments import check_whole
+from .arguments import check_lists, check_whole
 
 MOST_ELEMENTS = 64
 MOST_PROGRAMS = 64
@@ -100,11 +100,11 @@ def online(values: Sequence[float], block: int) -> Picture:
     stands for m and total going on to the next tile.
     (M. Milakov and N. Gimelshein, *Online normalizer calculation for softmax*, arXiv:1805.02867.)
     """
+    check_lists("online", values=values)
+    check_whole("online", block=block)
     row = [float(value) for value in values]
-    if not 1 <= len(row) <= MOST_NUMBERS or block < 1 or not all(map(math.isfinite, row)):
-        raise CourseError(
-            f"draw.online shows 1 to {MOST_NUMBERS} finite numbers in blocks of 1 or more."
-        )
+    if not 1 <= len(row) <= MOST_NUMBERS or not all(map(math.isfinite, row)):
+        raise CourseError(f"draw.online shows 1 to {MOST_NUMBERS} finite numbers.")
     axes = new_axes(8, 1.75)
     maximum, total, sentences = -math.inf, 0.0, []
     for tile, start in enumerate(range(0, len(row), block)):

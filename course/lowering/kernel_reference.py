@@ -85,10 +85,17 @@ def reference_of(kernel: Kernel, asker: str, kernels_as_text: bool = False) -> K
             "diagnose, draw.layout, aot.export and simulate do."
         )
     named = getattr(sys.modules.get(function.__module__), function.__name__, None)
-    if function.__module__ != "__main__" and plain_function(named) is function:
+    if plain_function(named) is function and _is_found(function.__module__):
         return InModule(function.__module__, function.__name__)
     # The session has chosen what tuners choose.
     return AsText(source_of(inner_kernel(kernel), kernels_as_text))
+
+
+def _is_found(module: str) -> bool:
+    """Whether another process finds a module by its name: not if it was made of a file by hand."""
+    outermost = module.partition(".")[0]
+    found = (finder.find_spec(outermost, None) for finder in sys.meta_path)
+    return outermost != "__main__" and any(found)
 
 
 def reference_of_text(kernel: Kernel | str, asker: str) -> KernelReference:

@@ -192,7 +192,9 @@ class Cost:
             lines.append(f"{done} {count:,} bytes, of which distinct {distinct:,}")
         lines += [f"{n:,} operations in {kind}" for kind, n in self.simple.items()]
         lines += [f"{n:,} special functions in {kind}" for kind, n in self.special.items()]
-        lines += [f"{n:,} operations of tl.dot in {kind}" for kind, n in self.dot.items()]
+        for kind, n in self.dot.items():
+            precision = "float32 (ieee)" if kind == "ieee" else kind
+            lines.append(f"{n:,} operations of tl.dot in {precision}")
         if self.resources:
             lines += str(self.resources).split("\n")
         lines.append(self._least_on(self.gpu))

@@ -24,6 +24,7 @@ def meaning(error: BaseException) -> str:
     last, place = chain_of(error)[-1], Place.of(error)
     words = f"{type(last).__name__}: {getattr(last, 'message', None) or last}"
     words = re.sub(r"'?constexpr\[(\w+)\]'?", r"\1", words)
+    words = re.sub(r"<\[(['\d, ]+)\], (\w+)>", _block_type, words)
     for at, pattern, says in _meanings():
         if at not in ("both", "kernel" if place.in_kernel else "launch"):
             continue
@@ -31,6 +32,12 @@ def meaning(error: BaseException) -> str:
         if match and (text := _filled(says, place, match)):
             return text
     return ""
+
+
+def _block_type(written: "re.Match[str]") -> str:
+    """A block's type from Triton's own text: "fp32 [64, 32]" from "<['64', '32'], fp32>"."""
+    sizes = written[1].replace("'", "")
+    return f"{written[2]} [{sizes}]"
 
 
 @cache
@@ -62,6 +69,13 @@ def _is_condition(held: Any) -> bool:
 
 def _is_several(held: Any) -> bool:
     return isinstance(held, (tuple, list, tl.tuple))
+
+
+def _nothing(place: Place) -> str:
+    """The first name in the expression that holds None."""
+    names = (each.id for each in ast.walk(place.node) if isinstance(each, ast.Name))
+    held = ((name, place.names[name]) for name in names if name in place.names)
+    return next((name for name, each in held if getattr(each, "value", each) is None), "")
 
 
 def _shape(held: Any) -> list[int]:
@@ -232,6 +246,7 @@ FACTS: dict[str, Callable[[Place], object]] = {
     "parameters": lambda place: ", ".join(
         names if isinstance(names := place.held(0), dict) else ()
     ),
+    "nothing": _nothing,
     "picked": _picked,
     "pointed": lambda place: place.first(_is_pointer),
     "power": lambda place: triton.next_power_of_2(_length(place) or 0),

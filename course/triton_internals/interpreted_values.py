@@ -2,6 +2,7 @@
 
 import numpy as np
 import torch
+from triton import language as tl
 
 from course.type_names import AnyValue
 
@@ -29,6 +30,8 @@ def value_text(value: AnyValue) -> str:
     value = getattr(value, "value", value)  # a constexpr's
     if isinstance(value, float):
         return scalar_text(value)
+    if isinstance(value, tl.dtype):
+        return str(value)
     if isinstance(value, (bool, int, str, type(None))):
         return repr(value)[:MOST_CHARACTERS]
     if isinstance(value, tuple) or type(value).__name__ == "tuple":

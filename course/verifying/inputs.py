@@ -225,6 +225,8 @@ def vectors(count: int = 1, dtypes: tuple[torch.dtype, ...] = FLOATS) -> list[Ca
     Over dtypes, strides, values and lengths: 0, 1, around powers of two that blocks usually have,
     odd, the 98,432 of Triton's own first tutorial, and one larger than a GPU's cache.
     """
+    if type(count) is not int or count < 1:
+        raise CourseError(f"vectors takes how many there are, as vectors(2); it is {count!r:.60}.")
 
     def case(n: int, dtype: torch.dtype, layout: str = CONTIGUOUS, values: str = "normal") -> Case:
         return Case((Input((n,), dtype, layout, values),) * count, seed=n)

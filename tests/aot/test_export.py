@@ -612,6 +612,7 @@ def test_configurations_that_differ_in_a_constant_alone_have_names_of_their_own(
     ("config", "says"),
     [
         (triton.Config({"BLOCK": 64}, pre_hook=print), "calls a function before each launch"),
+        (triton.Config({"BLOCK": 64}, ir_override="k.ttgir"), "replaces the kernel's IR"),
         (triton.Config({"BLOCK": 64}, num_ctas=2), "in clusters of programs"),
     ],
 )

@@ -1,10 +1,13 @@
 """`course lower FILE.py:KERNEL`, and `lower_file` behind it."""
 
+import importlib.util
 import json
+import sys
 
 import pytest
 from typer.testing import CliRunner
 
+from course import lower
 from course.cli import app, split_signature
 from course.errors import CourseError
 from course.lowering.api import LowerError, lower_file
@@ -30,6 +33,28 @@ def test_the_command_takes_tuples_and_what_heuristics_choose():
     says = r"could not choose EVEN from these arguments \(TypeError: .*\): give it by name"
     with pytest.raises(CourseError, match=f"heuristics {says}"):
         chosen("i32")
+
+
+COPYING = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets))
+"""
+
+
+def test_a_kernel_of_a_file_that_was_loaded_under_another_name_is_found(tmp_path, monkeypatch):
+    file = tmp_path / "copying.py"
+    file.write_text(COPYING)
+    spec = importlib.util.spec_from_file_location("under_another_name", file)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)
+    spec.loader.exec_module(module)
+    lowered = lower(module.copy_kernel, "*fp32", "*fp32", BLOCK=64, target="sm_90")
+    assert "copy_kernel" in lowered.ptx
 
 
 TUNED = """import triton

@@ -41,6 +41,30 @@ def test_a_product_that_nobody_has_waited_for_is_named(words, says):
     assert says in first_sentence(words)
 
 
+@triton.jit
+def with_bias_kernel(x_ptr, bias_ptr, out_ptr):
+    offsets = tl.arange(0, 64)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets) + tl.load(bias_ptr + offsets))
+
+
+@triton.jit
+def growing_kernel(x_ptr, out_ptr, n):
+    rows, cols, total = tl.arange(0, 64)[:, None], tl.arange(0, 32)[None, :], 0
+    for start in range(0, n):  # noqa: PIE808
+        total += tl.load(x_ptr + start + 32 * rows + cols)
+    tl.store(out_ptr + 32 * rows + cols, total)
+
+
+def test_none_is_named_where_a_kernel_takes_it_for_a_tensor():
+    with pytest.raises(LowerError, match="bias_ptr is None in this launch: compute with it only"):
+        lower(with_bias_kernel, "*fp32", None, "*fp32", target="sm_90")
+
+
+def test_a_type_that_changes_in_a_loop_is_named_with_the_sizes_of_the_block():
+    with pytest.raises(LowerError, match=r"total is int32 before the loop and fp32 \[64, 32\] in"):
+        lower(growing_kernel, "*fp32", "*fp32", "i32", target="sm_90")
+
+
 @gluon.jit
 def buffer_as_block_kernel(x_ptr):
     shared: gluon.language.constexpr = gluon.language.SwizzledSharedLayout(1, 1, 1, [0])

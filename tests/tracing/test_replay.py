@@ -8,8 +8,9 @@ import msgspec
 import numpy as np
 import pytest
 import torch
+import triton.language as tl
 
-from course import CourseError, check, replay
+from course import CourseError, check, cost, replay
 from course.tracing.address_map import Argument
 from course.tracing.downsample import Panel, unpacked
 from course.tracing.records import Element, Step, Value
@@ -158,6 +159,12 @@ def test_the_function_of_a_reduction_is_not_stepped_into():
     assert len(shown.steps) == 4
     most = float(shown.steps[2].sets["most"].text)
     assert most == pytest.approx(floats(64).max().item(), rel=1e-5)
+
+
+def test_a_constant_that_is_a_type_is_shown_by_its_name():
+    launch = (kernels.converted_dot_kernel, (1,), floats(32, 32), floats(32, 32), tl.float32)
+    assert variables(replay(*launch))["DTYPE"].text == "fp32"
+    assert "65,536 operations of tl.dot in float32 (ieee)" in str(cost(*launch))
 
 
 def test_a_call_over_several_lines_is_one_step():
