@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from course import MODE
+from course.gpus.peaks import gpu_of
 from course.triton_internals.launches_watched import launches_watched
 
 from .gpu_times import gpu_timed
@@ -49,9 +50,11 @@ def profile(
     run: whether the kernels run; with run=False nothing is computed, and results stay as they were
         allocated.
     data: keep the numbers of each row's tensors too, in the CPU's memory.
-    target: a GPU with known peak figures, as `cost` takes it.
+    target: a GPU with known peak figures, as `cost` takes it; CourseError for another.
     on_new: is told of each row before its first launch runs.
     """
+    if target is not None:
+        gpu_of(target)  # before the program has run, which may take long
     result, seen = Profile(), Seen(data, target, on_new, thinly=MODE.gpu)
     with contextlib.ExitStack() as stack:
         stack.callback(lambda: result.take([*seen.rows.values()], timed, seen.lost))

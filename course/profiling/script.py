@@ -24,6 +24,7 @@ import msgspec
 from course import MODE
 from course.errors import CourseError
 from course.files import write_whole
+from course.gpus.peaks import gpu_of
 from course.lowering.gpu_stand_in import gpu_stand_in
 from course.lowering.kernel_reference import SM_90
 from course.triton_internals.patching import patched
@@ -58,12 +59,16 @@ class Wanted(msgspec.Struct, frozen=True):
 def profile_script(wanted: Wanted) -> int:
     """Run a script and show its profile; returns what the script exits with.
 
-    Raises CourseError if there is no such script, and if the profile to compare it with is none.
+    Raises CourseError if there is no such script or target, and if the profile to compare it with
+    is none.
     """
     if not Path(wanted.script).is_file():
         raise CourseError(f"There is no file {wanted.script}.")
+    # Before the script has run, which may take long.
+    if wanted.target is not None:
+        gpu_of(wanted.target)
     if wanted.against:
-        read_summary(wanted.against)  # before the script has run, which may take long
+        read_summary(wanted.against)
     with tempfile.TemporaryDirectory(prefix="course-profile-") as folder:
         journal = Path(folder) / "journal"
         given = msgspec.json.encode(wanted).decode(), str(journal)

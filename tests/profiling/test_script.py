@@ -67,3 +67,12 @@ def test_what_it_is_to_be_compared_with_is_read_before_the_script_runs(tmp_path,
     )  # fmt: skip
     assert ended.returncode == 1 and ended.stdout == ""
     assert "before.json is no profile, as `course profile --json" in ended.stderr
+
+
+def test_a_gpu_that_nobody_knows_is_refused_before_the_script_runs(tmp_path):
+    (tmp_path / "script.py").write_text("print('it ran')")
+    ended = run(
+        sys.executable, "-m", "course", "profile", "--target", "H201", "script.py", cwd=tmp_path
+    )
+    assert ended.returncode == 1 and ended.stdout == ""
+    assert "There are no peak figures for 'H201'" in ended.stderr
