@@ -23,10 +23,14 @@ def row_max_kernel(x_ptr, out_ptr, n_cols, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def column_min_kernel(x_ptr, out_ptr, n_cols, BLOCK: tl.constexpr):
+def column_extremes_kernel(x_ptr, out_ptr, n_cols, LARGEST: tl.constexpr, BLOCK: tl.constexpr):
     cols = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + tl.program_id(0) * n_cols + cols, mask=cols < n_cols)
-    tl.atomic_min(out_ptr + cols, x, mask=cols < n_cols)
+    mask = cols < n_cols
+    x = tl.load(x_ptr + tl.program_id(0) * n_cols + cols, mask=mask)
+    if LARGEST:
+        tl.atomic_max(out_ptr + cols, x, mask=mask)
+    else:
+        tl.atomic_min(out_ptr + cols, x, mask=mask)
 
 
 @triton.jit
@@ -58,7 +62,7 @@ def row_max(allocate):
 def column_min(allocate):
     def function(x):
         out = allocate(x.shape[1])
-        column_min_kernel[(len(x),)](x, out, x.shape[1], BLOCK=128)
+        column_extremes_kernel[(len(x),)](x, out, x.shape[1], LARGEST=False, BLOCK=128)
         return out
 
     return function
@@ -99,13 +103,6 @@ def test_what_is_filled_first_or_does_not_matter_is_right():
 
 
 @triton.jit
-def column_max_kernel(x_ptr, out_ptr, n_cols, BLOCK: tl.constexpr):
-    cols = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + tl.program_id(0) * n_cols + cols, mask=cols < n_cols)
-    tl.atomic_max(out_ptr + cols, x, mask=cols < n_cols)
-
-
-@triton.jit
 def last_adds_kernel(x_ptr, parts_ptr, count_ptr, out_ptr, n, BLOCK: tl.constexpr):
     pid, offsets = tl.program_id(0), tl.arange(0, BLOCK)
     mine = pid * BLOCK + offsets
@@ -128,7 +125,7 @@ def last_adds(allocate):
 
 def column_max(x):
     out = torch.empty(x.shape[1], dtype=x.dtype)
-    column_max_kernel[(len(x),)](x, out, x.shape[1], BLOCK=128)
+    column_extremes_kernel[(len(x),)](x, out, x.shape[1], LARGEST=True, BLOCK=128)
     return out
 
 
