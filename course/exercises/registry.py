@@ -91,8 +91,10 @@ def find(name: str) -> AnyExercise:
             f'There is no exercise {name!r}: exercises have names now, as "first-kernel". A '
             "notebook that checks a number is of an earlier version of the course."
         )
-    close = difflib.get_close_matches(name, TOPICS, n=3, cutoff=0)
-    raise CourseError(f"There is no exercise {name!r}. Do you mean {' or '.join(close)}?")
+    text = f"There is no exercise {name!r}"
+    if close := difflib.get_close_matches(name, TOPICS, n=3):
+        raise CourseError(f"{text}. Do you mean {' or '.join(close)}?")
+    raise CourseError(f'{text}: its cell in a lesson names each, as check("first-kernel", …).')
 
 
 def code_exercise(name: str) -> CodeExercise:

@@ -390,6 +390,8 @@ def test_hints_come_one_after_the_other_and_then_all(capsys, monkeypatch):
 def test_a_hint_to_nothing_is_refused():
     with pytest.raises(CourseError, match=r"There is no exercise '77\.7'"):
         hint("77.7")
+    with pytest.raises(CourseError, match="no exercise 'nope': its cell in a lesson names each"):
+        hint("nope")
 
 
 @cpu_mode

@@ -212,7 +212,7 @@ def test_the_first_case_leaves_a_part_of_a_block():
 
 
 def test_an_unknown_exercise_is_a_sentence_that_helps():
-    with pytest.raises(CourseError, match=r"no exercise 'frist-kernel'. Do you mean first-kernel "):
+    with pytest.raises(CourseError, match=r"no exercise 'frist-kernel'. Do you mean first-kernel"):
         check("frist-kernel", 1)
     with pytest.raises(CourseError, match=r"no exercise '00.9': exercises have names now"):
         check("00.9", 1)
