@@ -68,6 +68,8 @@ class Remark:
     """Of the tensor, in a sentence."""
     line: OwnLine | None
     """The line of the reader's code that did it first, if one is known."""
+    updates: bool = False
+    """Whether an atomic did it that computes with what is there."""
 
 
 class AccessLog:
@@ -182,7 +184,8 @@ class AccessLog:
         if not self.unwritten and access.kind != "store":
             regions = (each for each in self._regions if each.any_unwritten(access.addresses))
             if region := next(regions, None):
-                self.unwritten = Remark(region.argument.name, line)
+                updates = access.kind == "update" and not access.exchanges
+                self.unwritten = Remark(region.argument.name, line, updates)
 
     def finish(self) -> None:
         """The launch has ended: look at all that its programs did."""

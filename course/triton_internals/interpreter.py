@@ -75,6 +75,8 @@ class Access:
     """Whether lanes that a mask keeps out of a load are left without a value."""
     masked: bool = True
     """Whether it was given a mask."""
+    exchanges: bool = False
+    """Whether it is an atomic that stores, whatever was there before."""
     by_sign: bool = False
     """Whether it is one of the two updates that a floating-point maximum or minimum becomes: one of
     the lanes with a minus, and one of the others."""
@@ -281,18 +283,25 @@ class WatchedInterpreter:
             value = None if call.value is None else args[call.value]
             undefined = call.other is not None and args[call.other] is None
             caller = sys._getframe(1)
-            masked = caller.f_code.co_name not in _UNMASKED
-            by_sign = caller.f_code.co_name in _BY_SIGN and "neg" in caller.f_locals
-            self._tell(call.kind, args[call.pointers], mask, value, undefined, masked, by_sign)
+            function = caller.f_code.co_name
+            self._tell(
+                call.kind,
+                args[call.pointers],
+                mask,
+                value,
+                undefined=undefined,
+                masked=function not in _UNMASKED,
+                exchanges=function == "atomic_xchg",
+                by_sign=function in _BY_SIGN and "neg" in caller.f_locals,
+            )
             result = self._own[name](*args, **named)
             return self._undefine(result, mask) if undefined or call.is_masked_update else result
 
         return access
 
     def _tell(
-        self, kind: Kind, pointers: TensorHandle, mask: Mask | None, value: Any, undefined: bool,
-        masked: bool, by_sign: bool,
-    ) -> None:  # fmt: skip
+        self, kind: Kind, pointers: TensorHandle, mask: Mask | None, value: Any, **traits: bool
+    ) -> None:
         # A pointer has no width of its own.
         itemsize = max(1, getattr(pointers.get_element_ty(), "primitive_bitwidth", 64) // 8)
         shape = pointers.data.shape
@@ -305,9 +314,7 @@ class WatchedInterpreter:
             itemsize,
             None if value is None else np.broadcast_to(value.data, shape),
             "" if value is None else str(value.dtype.scalar),
-            undefined,
-            masked,
-            by_sign,
+            **traits,
         )
         self._observer.access(access)
 

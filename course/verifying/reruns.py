@@ -30,7 +30,7 @@ EXTREMES: tuple[Fill, ...] = ("largest", "smallest")
 MORE_ACCESSES = 4
 """A run backwards that makes so many times the accesses waits for a program that comes later."""
 
-FILL_FIRST = "Fill it first: with 0 for a sum, with the smallest number for a maximum."
+FILL_FIRST = "Fill it first: with 0 for a sum or a lock, with the smallest number for a maximum."
 
 
 @contextlib.contextmanager
@@ -105,27 +105,45 @@ def problem_elsewhere(
 ) -> Problem | None:
     """What is wrong with a function whose result was right: it would not be right where memory had
     held something else, or where programs ran in another order, as they do on a GPU."""
-    if log.unwritten or MODE.gpu:
-        name = log.unwritten.name if log.unwritten else "memory from torch.empty"
-        for fill in EXTREMES:
-            out = rerun(function, case, fill=fill)
-            text, index = wrong_at(out) if out is not None else ("", ())
-            if text:
-                text += (
-                    f"\nThis comes out where {name} holds the {fill} number at the start: it is "
-                    f"read before anything is written to it. {FILL_FIRST}"
-                )
-                line = log.unwritten.line if log.unwritten else None
-                return Problem("wrong", text, index=index, line=line)
-    if log.contended:
-        most = MORE_ACCESSES * log.activity.accesses
-        out = rerun(function, case, backwards=True, most_accesses=most)
+    problem = _by_what_memory_held(function, case, log, wrong_at)
+    return problem or _by_the_order(function, case, log, wrong_at)
+
+
+def _by_what_memory_held(
+    function: Function, case: Case, log: AccessLog, wrong_at: WrongAt
+) -> Problem | None:
+    read = log.unwritten
+    if not read and not MODE.gpu:
+        return None
+    name, line = (read.name, read.line) if read else ("memory from torch.empty", None)
+    for fill in EXTREMES:
+        out = rerun(function, case, fill=fill)
         text, index = wrong_at(out) if out is not None else ("", ())
         if text:
             text += (
-                "\nThis comes out where the programs run from the last to the first, and a GPU "
-                f"keeps no order. What an atomic on {log.contended.name} returns depends on which "
-                "programs came before."
+                f"\nThis comes out where {name} holds the {fill} number at the start: it is read "
+                f"before anything is written to it. {FILL_FIRST}"
             )
-            return Problem("race", text, index=index, line=log.contended.line, what="order")
+            return Problem("wrong", text, index=index, line=line)
+    if read and read.updates:  # a lock, say: where programs run one by one, any number frees it
+        text = f"{name} is updated by an atomic before anything is written to it. {FILL_FIRST}"
+        return Problem("wrong", text, line=line, what="unwritten")
     return None
+
+
+def _by_the_order(
+    function: Function, case: Case, log: AccessLog, wrong_at: WrongAt
+) -> Problem | None:
+    if not log.contended:
+        return None
+    most = MORE_ACCESSES * log.activity.accesses
+    out = rerun(function, case, backwards=True, most_accesses=most)
+    text, index = wrong_at(out) if out is not None else ("", ())
+    if not text:
+        return None
+    text += (
+        "\nThis comes out where the programs run from the last to the first, and a GPU keeps no "
+        f"order. What an atomic on {log.contended.name} returns depends on which programs came "
+        "before."
+    )
+    return Problem("race", text, index=index, line=log.contended.line, what="order")

@@ -147,6 +147,40 @@ def test_a_wrong_element_that_is_computed_from_unwritten_memory_is_told_so(
 
 
 @triton.jit
+def locked_sum_kernel(x_ptr, lock_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    own = tl.sum(tl.load(x_ptr + offsets, mask=offsets < n, other=0.0), 0)
+    while tl.atomic_cas(lock_ptr, 0, 1) == 1:
+        pass
+    tl.store(out_ptr, tl.load(out_ptr) + own)
+    tl.atomic_xchg(lock_ptr, 0)
+
+
+@triton.jit
+def exchanged_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    tl.atomic_xchg(out_ptr + offsets, x, mask=offsets < n)
+
+
+@IN_CPU_MODE
+def test_a_lock_that_nothing_has_written_is_wrong_and_an_exchange_is_a_store():
+    def locked(allocate):
+        def function(x):
+            lock, out = allocate(1, dtype=torch.int32), torch.zeros(1)
+            locked_sum_kernel[(4,)](x, lock, out, x.numel(), BLOCK=256)
+            return out
+
+        return function
+
+    total = lambda x: x.sum()[None]  # noqa: E731
+    (outcome,) = verify(locked(torch.empty), total, [VECTOR]).outcomes
+    assert "lock_ptr is updated by an atomic before anything is written to it" in outcome.reason
+    assert verify(locked(torch.zeros), total, [VECTOR]).right
+    assert verify(in_one_program(exchanged_kernel), torch.clone, [VECTOR]).right
+
+
+@triton.jit
 def ticket_kernel(x_ptr, out_ptr, count_ptr, n, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     place = tl.atomic_add(count_ptr, 1) * BLOCK + tl.arange(0, BLOCK)
