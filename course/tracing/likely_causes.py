@@ -99,6 +99,8 @@ def _all_rows(access: Access, argument: Argument | None, launch: Launch) -> str:
     if {"n_rows", "n_cols"} <= launch.arguments.keys():
         must_be = "be (rows[:, None] < n_rows) & (cols[None, :] < n_cols)"
     outside = (argument.numbers(access.pointers) < 0) & access.active
+    if (access.addresses < argument.address).any() or outside[access.active].all():
+        return ""  # no comparison with an end leaves these out
     for axis, lines in enumerate(("rows", "columns")):
         is_same, is_same_along = (
             (access.active == access.active.take([0], axis=each)).all() for each in (axis, 1 - axis)
@@ -106,8 +108,8 @@ def _all_rows(access: Access, argument: Argument | None, launch: Launch) -> str:
         wholly = outside.any(axis=1 - axis) == (outside | ~access.active).all(axis=1 - axis)
         if is_same and not outside.all() and (wholly.all() or not is_same_along):
             return (
-                f" Some {lines} of this tile are outside, and its mask is the same in all of them: "
-                f"it must {must_be}."
+                f" Some {lines} of this tile are outside, and its mask lets all of them pass: it "
+                f"must {must_be}, and the offsets must go by the strides of {argument.name}."
             )
     return ""
 
@@ -137,24 +139,28 @@ def why_unwritten(followed: Followed, out: torch.Tensor, index: tuple[int, ...])
     name = next((name for name, each in arguments if each.data_ptr() == start), "")
     if not name:
         return "", None
-    writes = [
-        (each, line)
-        for each, line in zip(followed.accesses, followed.lines, strict=True)
-        if each.kind != "load" and ((start <= each.pointers) & (each.pointers < end)).any()
-    ]
+    pairs = zip(followed.accesses, followed.lines, strict=True)
+    stores = [(each, line) for each, line in pairs if each.kind != "load"]
+    lines = {
+        str(line)
+        for each, line in stores
+        if ((start <= each.pointers) & (each.pointers < end)).any()
+    }
+    writes = [(each, line) for each, line in stores if str(line) in lines]
     if not writes:
         return f"No program stores to {name}: a kernel gives its result by tl.store.", None
     steps = zip(index, out.stride(), strict=True)
     address = out.data_ptr() + out.element_size() * sum(i * step for i, step in steps)
     return (
         _kept_out(launch, writes, address)
-        or _in_bytes(writes, start, out.element_size())
-        or _by_the_grid(launch, writes)
+        or _in_bytes(writes, out)
+        or _by_the_grid(launch, writes, Argument.of(name, out))
     )
 
 
 def why_wrong(followed: Followed) -> Cause:
-    """Why values are wrong: all programs load the same part of a tensor at one line."""
+    """Why values are wrong: all programs load the same part of a tensor at one line, or all
+    iterations do."""
     loads: dict[str, list[Access]] = {}
     for each, line in zip(followed.accesses, followed.lines, strict=True):
         if each.kind == "load" and each.addresses.size:
@@ -168,6 +174,10 @@ def why_wrong(followed: Followed) -> Cause:
             continue
         argument = arguments.all[number]
         is_same = all(np.array_equal(each.addresses, addresses) for each in accesses)
+        if is_same and len(accesses) > len(programs) and argument.elements > 1:
+            line = next(each for each in followed.lines if str(each) == text)
+            what = f"Each iteration loads the same part of {argument.name}"
+            return f"{what}: its offsets must move on with the loop.", line
         if is_same and np.unique(addresses).size < argument.elements:
             where = argument.place(int(argument.numbers(addresses[:1])[0]))
             what = f"{where} alone" if addresses.size == 1 else "the same elements"
@@ -186,7 +196,8 @@ Writes = list[tuple[Access, OwnLine | None]]
 def _kept_out(launch: Launch, writes: Writes, address: int) -> Cause | None:
     """A program comes to the element, and does not store it."""
     for each, line in writes:
-        if (each.pointers[~each.active] == address).any():
+        # A lane beside a tile may have the address of an element in the next row.
+        if each.pointers.ndim < 2 and (each.pointers[~each.active] == address).any():
             text = f"The mask keeps program {program_text(each.program)} from storing it"
             for name, value in launch.arguments.items():
                 is_odd = isinstance(value, (int, float)) and (value < 1 or value % 1)
@@ -197,17 +208,18 @@ def _kept_out(launch: Launch, writes: Writes, address: int) -> Cause | None:
     return None
 
 
-def _in_bytes(writes: Writes, start: int, size: int) -> Cause | None:
+def _in_bytes(writes: Writes, out: torch.Tensor) -> Cause | None:
     """Offsets are multiples of an element's size."""
-    offsets = np.concatenate([each.pointers.ravel() for each, _ in writes]) - np.uint64(start)
+    pointers, size = np.concatenate([each.pointers.ravel() for each, _ in writes]), out.itemsize
+    offsets = pointers - np.uint64(out.data_ptr())
     if size == 1 or not offsets.any() or (offsets % np.uint64(size**2)).any():
         return None
     text = f"All stores go to multiples of {size}, the size of an element: offsets count elements"
     return f"{text}, and not bytes.", writes[0][1]
 
 
-def _by_the_grid(launch: Launch, writes: Writes) -> Cause:
-    """Programs are too few, or do the same."""
+def _by_the_grid(launch: Launch, writes: Writes, out: Argument) -> Cause:
+    """Programs are too few, or do the same, or begin elsewhere."""
     used = max(axis for axis in range(3) if axis == 0 or launch.grid[axis] > 1)
     grid, line = launch.grid[: used + 1], writes[0][1]
     for axis in sorted(launch.asked - {0}):
@@ -229,9 +241,10 @@ def _by_the_grid(launch: Launch, writes: Writes) -> Cause:
         counts = "look at what the kernel counts along each"
         return f"No program stores there: the grid {grid} starts {along}; {counts}.", line
     for each, line in writes:
-        argument = Arguments(launch).at(each.pointers[:1].ravel())
-        if argument is not None and (text := _begins_far_on(each, Arguments(launch).all[argument])):
+        if text := _begins_far_on(each, out):
             return text.strip(), line
     count = math.prod(launch.grid)
+    if sum(each.pointers.size for each, _ in writes) >= out.elements:
+        return "No program stores there: look at where each program's block begins.", line
     started = f"a grid of {grid} starts {count:,} program{'s' * (count != 1)}"
     return f"No program stores there: {started}, and triton.cdiv(n, BLOCK_SIZE) are needed.", None

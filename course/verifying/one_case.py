@@ -88,22 +88,15 @@ class Trial:
         )
         if problem:
             return _wrong(case, problem)
-        work = _work(out, allocated, log) if MODE.interpreting else None
-        returned = [i for i, each in enumerate(tensors) if each.data_ptr() == out.data_ptr()]
-        untouched = names.of_input(returned[0]) if returned else ""
-        tf32_error = max(in_tf32, default=0.0)
-        compared = self._compared(case, out, expected, log, work, tf32_error, untouched)
-        return _with_promise(compared, log.doubted)
+        ran = _Ran(out, expected, inputs, allocated, names, log, max(in_tf32, default=0.0))
+        return _with_promise(self._compared(case, ran), log.doubted)
 
-    def _compared(
-        self, case: Case, out: Tensor, expected: "_Expected", log: AccessLog, work: WorkDone | None,
-        off_in_tf32: float, untouched: str,
-    ) -> CaseOutcome:  # fmt: skip
-        """The outcome by the values of a result that is otherwise as it must be.
-
-        untouched: the input that was returned, if it was one.
-        """
+    def _compared(self, case: Case, ran: "_Ran") -> CaseOutcome:
+        """The outcome by the values of a result that is otherwise as it must be."""
         from .reruns import problem_elsewhere
+
+        out, expected, log = ran.out, ran.expected, ran.log
+        work = _work(out, ran.allocated, log) if MODE.interpreting else None
 
         def wrong_at(other: Tensor) -> tuple[str, tuple[int, ...]]:
             return value_problem(other, expected.exact, self._allowed(case, other, expected))
@@ -116,14 +109,14 @@ class Trial:
         if text:
             if lacks_types:
                 return left_to_the_gpu(case, "the interpreter's bfloat16 arithmetic is wrong", work)
-            cause, line = self._cause(case, out, expected, log, untouched, index)
+            cause, line = self._cause(case, ran, index)
             text = "\n".join(filter(None, (text, cause)))
             return _wrong(case, Problem("wrong", text, index=index, line=line))
         if not lacks_types:
             problem = problem_elsewhere(self.function, case, log, wrong_at)
             if problem:
                 return _wrong(case, problem)
-        if off_in_tf32 and off_in_tf32 > _most(allowed.at(expected.exact.double())):
+        if ran.tf32_error and ran.tf32_error > _most(allowed.at(expected.exact.double())):
             return left_to_the_gpu(case, LEFT_TF32, work)
         error = largest_error(out, expected.exact, allowed)
         note = ""
@@ -134,19 +127,17 @@ class Trial:
         note = note or _idle(log.activity)
         return CaseOutcome(str(case), case.dtype, "right", error=error, work=work, note=note)
 
-    def _cause(
-        self, case: Case, out: Tensor, expected: "_Expected", log: AccessLog, untouched: str,
-        index: tuple[int, ...],
-    ) -> Cause:  # fmt: skip
+    def _cause(self, case: Case, ran: "_Ran", index: tuple[int, ...]) -> Cause:
         """Why an element is wrong, where that shows."""
         from .reruns import undefined_lanes_matter, why_unwritten_matters
 
+        out, log = ran.out, ran.log
         if why := why_unwritten_matters(self.function, case, log, out, index):
             return why, log.unwritten.line if log.unwritten else None
         if is_poison(out[index]) and log.followed:
             return why_unwritten(log.followed, out, index)
-        if untouched:
-            why = f"It returned its input {untouched} as it was: return what the kernel writes."
+        if ran.untouched:
+            why = f"It returned its input {ran.untouched} as it was: return what the kernel writes."
             return why, None
         if log.undefined and undefined_lanes_matter(self.function, case, out, index):
             why = (
@@ -155,12 +146,33 @@ class Trial:
             )
             return why, log.undefined.line
         cause = why_wrong(log.followed) if log.followed else ("", None)
-        if cause[0] or self.tolerance:
+        if cause[0]:
             return cause
+        if why := self._unread(case, ran, index):
+            return why, None
+        if self.tolerance:
+            return "", None
         from .notes import advice  # only where nothing else explains it
 
-        why = advice(out, expected.exact)
+        why = advice(out, ran.expected.exact)
         return why, self._rounding_line(case) if why else None
+
+    def _unread(self, case: Case, ran: "_Ran", index: tuple[int, ...]) -> str:
+        """Which number is not read that an element depends on, where one launch does all."""
+        log, by_torch = ran.log, ran.allocated.operations or ran.allocated.copies
+        if by_torch or log.activity.launches != 1 or not log.followed:
+            return ""
+        from .unread import unread_input
+
+        def expected(tensors: list[Tensor]) -> Tensor:
+            result: Tensor = self.reference(*tensors, *case.scalars)
+            return result
+
+        named = [
+            (ran.names.in_kernel(each) or ran.names.of_input(i), each.tensor)
+            for i, each in enumerate(ran.inputs)
+        ]
+        return unread_input(log.followed, named, ran.out, index, expected)
 
     def _rounding_line(self, case: Case) -> OwnLine | None:
         """The first line that rounds to 16 bits, and is no load and no store."""
@@ -282,6 +294,27 @@ class _Expected:
     """What `own` was computed from."""
     any_float: bool
     """PyTorch refuses these dtypes, so that any floating-point result will do."""
+
+
+@dataclass(frozen=True)
+class _Ran:
+    """What a function did on a case."""
+
+    out: Tensor
+    expected: _Expected
+    inputs: list[Guarded]
+    allocated: GuardedAllocations
+    names: "_Names"
+    log: AccessLog
+    tf32_error: float
+    """How far off a product is that a GPU takes as TF32, at most."""
+
+    @property
+    def untouched(self) -> str:
+        """The name of the input that was returned, if it was one."""
+        address = self.out.data_ptr()
+        returned = (i for i, each in enumerate(self.inputs) if each.tensor.data_ptr() == address)
+        return next(map(self.names.of_input, returned), "")
 
 
 def _expect(trial: Trial, case: Case, tensors: list[Tensor]) -> _Expected:
