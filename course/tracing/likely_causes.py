@@ -25,6 +25,18 @@ class Followed:
     accesses: Sequence[Access]
     lines: Sequence[OwnLine | None]
 
+    def writes(self, out: torch.Tensor, index: tuple[int, ...]) -> list[Access]:
+        """The stores and atomics that went to an element."""
+        address = address_of(out, index)
+        stores = (each for each in self.accesses if each.kind != "load")
+        return [each for each in stores if (each.addresses == address).any()]
+
+
+def address_of(out: torch.Tensor, index: tuple[int, ...]) -> int:
+    """The address of a tensor's element."""
+    steps = zip(index, out.stride(), strict=True)
+    return out.data_ptr() + out.element_size() * sum(i * step for i, step in steps)
+
 
 def why_outside(
     access: Access, argument: Argument | None, launch: Launch, before: Access | None = None
@@ -108,8 +120,8 @@ def _all_rows(access: Access, argument: Argument | None, launch: Launch) -> str:
         wholly = outside.any(axis=1 - axis) == (outside | ~access.active).all(axis=1 - axis)
         if is_same and not outside.all() and (wholly.all() or not is_same_along):
             return (
-                f" Some {lines} of this tile are outside, and its mask lets all of them pass: it "
-                f"must {must_be}, and the offsets must go by the strides of {argument.name}."
+                f" Some {lines} of this tile are outside, and its mask lets them pass: it must "
+                f"{must_be}, and the offsets take {argument.name}'s strides."
             )
     return ""
 
@@ -131,8 +143,13 @@ def _are_whole(value: object) -> bool:
     return isinstance(value, tuple) and all(type(each) is int for each in value)
 
 
-def why_unwritten(followed: Followed, out: torch.Tensor, index: tuple[int, ...]) -> Cause:
-    """Why an element of a result was never written. The line is the store's."""
+def why_unwritten(
+    followed: Followed, out: torch.Tensor, index: tuple[int, ...], earlier: bool = False
+) -> Cause:
+    """Why an element of a result was never written. The line is the store's.
+
+    earlier: whether a launch before this one has stored to the result.
+    """
     launch, storage = followed.launch, out.untyped_storage()
     start, end = storage.data_ptr(), storage.data_ptr() + storage.nbytes()
     arguments = ((name, each.untyped_storage()) for name, each in launch.named_tensors())
@@ -147,20 +164,27 @@ def why_unwritten(followed: Followed, out: torch.Tensor, index: tuple[int, ...])
         if ((start <= each.pointers) & (each.pointers < end)).any()
     }
     writes = [(each, line) for each, line in stores if str(line) in lines]
+    if not writes and earlier:
+        return "", None
     if not writes:
         return f"No program stores to {name}: a kernel gives its result by tl.store.", None
-    steps = zip(index, out.stride(), strict=True)
-    address = out.data_ptr() + out.element_size() * sum(i * step for i, step in steps)
+    hands_out = any(each.kind == "update" for each in followed.accesses)  # places, or turns
+    if hands_out or followed.writes(out, index):  # or it has stored what was there
+        return "", None
     return (
-        _kept_out(launch, writes, address)
+        _kept_out(launch, writes, address_of(out, index))
         or _in_bytes(writes, out)
         or _by_the_grid(launch, writes, Argument.of(name, out))
     )
 
 
-def why_wrong(followed: Followed) -> Cause:
+def why_wrong(followed: Followed, unread: str | None = None) -> Cause:
     """Why values are wrong: all programs load the same part of a tensor at one line, or all
-    iterations do."""
+    iterations do.
+
+    unread: the tensor of which something is not read, as far as that is known: None if it is not,
+        and empty if there is none.
+    """
     loads: dict[str, list[Access]] = {}
     for each, line in zip(followed.accesses, followed.lines, strict=True):
         if each.kind == "load" and each.addresses.size:
@@ -173,20 +197,19 @@ def why_wrong(followed: Followed) -> Cause:
         if number is None or len(programs) < math.prod(followed.launch.grid) or len(programs) < 2:
             continue
         argument = arguments.all[number]
+        is_known = unread is not None and unread != argument.name
         is_same = all(np.array_equal(each.addresses, addresses) for each in accesses)
-        if is_same and len(accesses) > len(programs) and argument.elements > 1:
-            line = next(each for each in followed.lines if str(each) == text)
+        if is_known or not is_same or np.unique(addresses).size == argument.elements:
+            continue
+        line = next(each for each in followed.lines if str(each) == text)
+        if len(accesses) > len(programs):
             what = f"Each iteration loads the same part of {argument.name}"
             return f"{what}: its offsets must move on with the loop.", line
-        if is_same and np.unique(addresses).size < argument.elements:
-            where = argument.place(int(argument.numbers(addresses[:1])[0]))
-            what = f"{where} alone" if addresses.size == 1 else "the same elements"
-            own = "i" if addresses.size == 1 else "pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)"
-            line = next(each for each in followed.lines if str(each) == text)
-            return (
-                f"All programs load {what}: each must load its own, as {argument.name} + {own}.",
-                line,
-            )
+        where = argument.place(int(argument.numbers(addresses[:1])[0]))
+        what = f"{where} alone" if addresses.size == 1 else "the same elements"
+        own = "i" if addresses.size == 1 else "pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)"
+        own = f"each must load its own, as {argument.name} + {own}"
+        return f"All programs load {what}: {own}.", line
     return "", None
 
 

@@ -1,5 +1,6 @@
 """Programs that get in each other's way, and launches of far too many."""
 
+import ctypes
 import math
 from collections import Counter
 from collections.abc import Callable
@@ -7,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from course.triton_internals.errors import CannotInterpretError
 from course.triton_internals.interpreter import Access, Launch, Program
 
 from .bounds import (
@@ -28,6 +30,10 @@ FREE_PROGRAMS = 256
 """Programs that a call may start however little there is to do: a grid may be of a fixed size."""
 FEW_COPIES = 8
 """Programs along an axis that no program asks for, which are let be."""
+WAITING = "a program that waits for a later one"
+"""What the interpreter cannot run, since it runs one program after the other."""
+MOST_REPEATED = 10_000
+"""How often in a row a program may look at one place, and find it as it was."""
 LEAST_ELEMENTS = 8
 """Elements for each program of a call that starts more."""
 
@@ -83,8 +89,9 @@ class AccessLog:
         goes elsewhere by it.
     elements, block: what there is to do, and how much of it one program may well do. Far more
         programs are stopped before they run, with FoundError. By default any number may run.
-    most_accesses: as many may be made, over all launches; the next is stopped with FoundError. By
-        default any number may be made.
+
+    A program that waits for a later one is stopped with CannotInterpretError, since the interpreter
+    runs one after the other.
     """
 
     def __init__(
@@ -93,10 +100,8 @@ class AccessLog:
         elements: int = 0,
         block: int | None = None,
         strict: bool = False,
-        most_accesses: float = math.inf,
     ) -> None:
         self._strict = strict
-        self._most_accesses = most_accesses
         self.doubted: Problem | None = None
         """The first promise to the compiler that does not hold."""
         self._all_regions = regions
@@ -121,6 +126,13 @@ class AccessLog:
         """A load or an atomic of what nothing had written before."""
         self.contended: Remark | None = None
         """An atomic of what another program of the same launch updates as well."""
+        self.unordered: Problem | None = None
+        """A race in a launch with atomics, by which programs may have ordered one another."""
+        self.storages: set[int] = set()
+        """The addresses of the storages that launches were given."""
+        self._seen: tuple[object, ...] = ()
+        """The program, the place and what was there, where one lane of a program looked last."""
+        self._repeated = 0
 
     def launch(self, launch: Launch) -> None:
         self.finish()
@@ -130,6 +142,7 @@ class AccessLog:
         self._stop_too_many_programs(launch)
         self._storages = Storages(launch)
         self._regions = self._all_regions(launch)
+        self.storages.update(start for start, _ in self._storages.places)
 
     def program(self, program: Program) -> None:
         self._numbers[program] = len(self._numbers)
@@ -148,9 +161,6 @@ class AccessLog:
             raise FoundError(self.doubted)
         assert self._storages is not None and self._launch is not None
         self.activity.accesses += 1
-        if self.activity.accesses > self._most_accesses:
-            text = f"It had accessed memory {self._most_accesses:,} times."
-            raise FoundError(Problem("wrong", text, access.program))
         try:
             self._storages.stop_outside(access)
         except OutsideError:  # one that was no farther off may come first, and tells more
@@ -167,6 +177,7 @@ class AccessLog:
         self._accesses.append(access)
         self._lines.append(running_line())
         self._remark(access)
+        self._stop_waiting(access)
         if access.kind == "load":
             self._lanes_loaded[access.program] += access.active.size
         else:
@@ -175,6 +186,17 @@ class AccessLog:
                     if start <= addresses[0] < start + size:
                         self.activity.storages_stored.setdefault(start, self._lines[-1])
             self._lanes_stored[access.program] += access.active.size
+
+    def _stop_waiting(self, access: Access) -> None:
+        """Stop a program that goes on looking at one place, and finds the same."""
+        seen: tuple[object, ...] = ()
+        if access.kind != "store" and access.addresses.size == 1:
+            address = int(access.addresses[0])
+            seen = access.program, address, ctypes.string_at(address, access.itemsize)
+        self._repeated = self._repeated + 1 if seen and seen == self._seen else 0
+        self._seen = seen
+        if self._repeated > MOST_REPEATED:
+            raise CannotInterpretError(WAITING)
 
     def _remark(self, access: Access) -> None:
         """Note what may be right or wrong, the first time."""
@@ -205,6 +227,7 @@ class AccessLog:
                 problem = problem or self._race()
             else:
                 self.contended = self.contended or self._contended()
+                self.unordered = self.unordered or self._race()
             self.problem = problem and replace(problem, launch=activity.launches - 1)
         if self._launch:
             self.followed = Followed(self._launch, self._accesses, self._lines)
@@ -293,7 +316,7 @@ class AccessLog:
             text = (
                 f"Programs {both} wrote different values to {self._place(places[i])}. Each needs "
                 "elements of its own, or tl.atomic_add."
-            )
+            ) + self._differ_along(names[first[i]], names[last[i]])
             line = self._store_to(places[i])
             return Problem("race", text, names[last[i]], line=line, what="stores")
         for load, line in zip(self._accesses, self._lines, strict=True):
@@ -313,6 +336,15 @@ class AccessLog:
                 )
                 return Problem("race", text, load.program, line=line, what="load")
         return None
+
+    def _differ_along(self, one: Program, other: Program) -> str:
+        """Which axis of a grid of several two programs that clash differ along, if it is one."""
+        assert self._launch
+        axes = [axis for axis in range(3) if one[axis] != other[axis]]
+        if len(axes) > 1 or sum(size > 1 for size in self._launch.grid) < 2:
+            return ""
+        alone = f" They differ along axis {axes[0]} alone: is tl.program_id({axes[0]})"
+        return f"{alone} left out, or multiplied by too little?"
 
     def _clash_of_lanes(self, store: Access) -> Problem | None:
         """Two lanes of one store that write different values to one place."""

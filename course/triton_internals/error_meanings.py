@@ -7,12 +7,18 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from string import Formatter
+from types import BuiltinMethodType
 from typing import Any
 
 import triton
 from triton import language as tl
 
+from course.type_names import AnyValue
+
 from .kernel_place import Place, chain_of
+
+OTHER_NAMES = {"newaxis": "None", "transpose": "trans", "amax": "max", "amin": "min"}
+"""A function's or a constant's name elsewhere -> its name in a kernel."""
 
 
 def meaning(error: BaseException) -> str:
@@ -158,7 +164,44 @@ def _foreign(place: Place) -> str:
 def _in_triton(place: Place) -> str:
     """A foreign function, or a method, by the name that it has in Triton's language."""
     name = (_foreign(place) or getattr(place.node, "attr", "")).rpartition(".")[2]
-    return f"tl.{name}" if name and hasattr(tl, name) else ""
+    name = OTHER_NAMES.get(name, name)
+    return name if name == "None" else f"tl.{name}" if name and hasattr(tl, name) else ""
+
+
+def _uncalled(place: Place) -> str:
+    """A method of a tensor that stands without its parentheses, or what holds one."""
+    if name := place.first(lambda held: isinstance(held, BuiltinMethodType)):
+        return name
+    given = place.call.args if place.call else []
+    for each in given:
+        if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name):
+            held = getattr(place.names.get(each.value.id), each.attr, None)
+            if isinstance(held, BuiltinMethodType):
+                return ast.unparse(each)
+    return ""
+
+
+def _called_property(place: Place) -> str:
+    """A block's .T that is called."""
+    function = place.call.func if place.call else None
+    is_property = isinstance(function, ast.Attribute) and function.attr in ("T", "shape", "dtype")
+    return f".{function.attr}" if is_property and isinstance(function, ast.Attribute) else ""
+
+
+def _shapeless(place: Place) -> str:
+    """A function that takes a shape, and was given its sizes one by one."""
+    makes = place.function in ("tl.zeros", "tl.full")
+    return place.function if makes and len(place.operands) > 1 else ""
+
+
+def _along_axes(place: Place) -> str:
+    """A pointer's indices, one for each axis, as offsets."""
+    index = getattr(place.node, "slice", None)
+    if not isinstance(index, ast.Tuple) or any(isinstance(e, ast.Slice) for e in index.elts):
+        return ""
+    names = ("row", "col") if len(index.elts) == 2 else range(len(index.elts))
+    pairs = zip(index.elts, names, strict=True)
+    return " + ".join(f"{ast.unparse(each)} * stride_{name}" for each, name in pairs)
 
 
 def _range_size(place: Place) -> str:
@@ -195,7 +238,14 @@ def _meeting(place: Place) -> list[tuple[str, list[int]]]:
         ]
     # By itself Triton puts 1 before the shape of the one that has fewer axes.
     pairs = enumerate(zip(owns, blocks, strict=True))
-    return [(place.operand(i), _shape(own) or _shape(block)) for i, (own, block) in pairs]
+    return [(place.operand(i), _own_shape(place, i, own, block)) for i, (own, block) in pairs]
+
+
+def _own_shape(place: Place, number: int, own: AnyValue, block: AnyValue) -> list[int]:
+    """An operand's shape, before Triton has put 1 before it: a name has no [None, :]."""
+    shape = _shape(own) or _shape(block)
+    added = not _shape(own) and place.operand(number).isidentifier() and shape[0] == 1
+    return shape[1:] if added and len(shape) > 1 else shape
 
 
 def _turned(place: Place) -> str:
@@ -205,12 +255,18 @@ def _turned(place: Place) -> str:
         if (what, len(fixed), len(other)) == ("the block of pointers", 1, 2):
             return "a block of one axis takes a mask of one, such as offsets < n"
         if len(fixed) == len(other) == 1:
-            return "for a tile of all pairs give one [:, None] and the other [None, :]"
+            if "the value" in (what, name):
+                return "each pointer takes one value, so perhaps a reduction took the wrong axis"
+            pairs = "for a tile of all pairs give one [:, None] and the other [None, :]"
+            reduced = any(f"{each}(" in what + name for each in ("sum", "max", "min"))
+            return f"{pairs}, or reduce along the other axis" if reduced else pairs
         rows, cols = fixed if len(fixed) == 2 else (0, 0)
         fitting = {
             (cols, rows): "one is turned: take .T of it, or exchange [:, None] and [None, :]",
             (rows,): f"write {name}[:, None]",
-            (1, rows): "write [:, None] for [None, :]",
+            (1, rows): (
+                f"write {name}[:, None]" if name.isidentifier() else "write [:, None] for [None, :]"
+            ),
             (cols, 1): "write [None, :] for [:, None], or reduce along the other axis",
         }
         if cols == other[-1] == 1:
@@ -222,11 +278,13 @@ def _turned(place: Place) -> str:
 
 FACTS: dict[str, Callable[[Place], object]] = {
     "a": lambda place: place.operand(0),
+    "along_axes": _along_axes,
     "as_range": _as_range,
     "b": lambda place: place.operand(1),
     "c": lambda place: place.operand(2) or "…",
     "b_shape": lambda place: _shape(place.held(1)),
     "block_size": lambda place: name if (name := place.first(_is_value)).isupper() else "",
+    "called_property": _called_property,
     "descriptor": lambda place: place.first(
         lambda held: isinstance(held, tl.core.tensor_descriptor_base)
     ),
@@ -247,15 +305,18 @@ FACTS: dict[str, Callable[[Place], object]] = {
         names if isinstance(names := place.held(0), dict) else ()
     ),
     "nothing": _nothing,
+    "of_triton": lambda place: place.function if place.function.startswith("tl.") else "",
     "picked": _picked,
     "pointed": lambda place: place.first(_is_pointer),
     "power": lambda place: triton.next_power_of_2(_length(place) or 0),
     "range_size": _range_size,
     "second_pointer": _second_pointer,
+    "shapeless": _shapeless,
     "several": lambda place: place.first(_is_several),
     "sliced": _sliced,
     "subscript": _subscript,
     "turned": _turned,
+    "uncalled": _uncalled,
     "value": lambda place: place.first(_is_value),
 }
 """What a brace of a clause holds, by its name; nothing where it is not known."""

@@ -17,7 +17,7 @@ from course.type_names import Function, kind_of
 
 from .compare import Tolerance
 from .inputs import CPU_MODE_ELEMENTS, CPU_MODE_SECONDS, Case
-from .one_case import Trial, gpu_is_lost, left_to_the_gpu
+from .one_case import Trial, gpu_is_lost, left_to_the_gpu, with_problem
 from .result import CaseOutcome, Verified
 
 thread_time = getattr(time, "thread_time", time.process_time)
@@ -95,12 +95,25 @@ def verify(
             reason = f"the interpreter had not ended it after {case_s:g} s of computing"
             outcomes.append(left_to_the_gpu(case, reason))
             pace.stopped(case)
+        if MODE.gpu:  # at once, while its tensors are there
+            outcomes[-1] = _again(outcomes[-1])
         if (first_wrong_only and outcomes[-1].verdict == "wrong") or (MODE.gpu and gpu_is_lost()):
             break
-    verified = Verified(name, tuple(outcomes))
+    # A function that keeps memory from call to call would go on with it in another run.
+    if not any(each.verdict == "wrong" or each.keeps_memory for each in outcomes):
+        for number, outcome in enumerate(outcomes):
+            with contextlib.suppress(Stopped), limited(case_s):
+                outcomes[number] = _again(outcome)
+    verified = Verified(name, tuple(replace(each, again=None) for each in outcomes))
     if source and verified.right:
         verified = _sanitized(verified, source, cases, sanitizers)
     return replace(verified, advice=_advice(function)) if verified.wrong else verified
+
+
+def _again(outcome: CaseOutcome) -> CaseOutcome:
+    """An outcome after another run, if there is reason for one."""
+    problem = outcome.again() if outcome.again else None
+    return with_problem(outcome, problem) if problem else replace(outcome, again=None)
 
 
 def _source_for(sanitizers: Sequence[str], function: Function) -> Source:
@@ -122,11 +135,7 @@ def _sanitized(
         said = sanitized(name, source, cases)
         sentences.append(said.sentence)
         if said.problem:
-            right = outcomes[said.case]
-            reason = said.problem.reason
-            outcomes[said.case] = CaseOutcome(
-                right.case, right.dtype, "wrong", reason, said.problem
-            )
+            outcomes[said.case] = with_problem(outcomes[said.case], said.problem)
     return replace(verified, outcomes=tuple(outcomes), sanitizers=tuple(sentences))
 
 

@@ -94,10 +94,14 @@ def value_problem(
     if not count:
         return "", ()
     first = tuple(int(i) for i in bad.nonzero()[0])
-    got = "nothing: it was never written" if poison[first] else _show(out[first])
+    wanted, got = _show(expected[first]), _show(out[first])
+    if wanted == got:  # they differ in later digits
+        wanted, got = str(expected[first].item()), str(out[first].item())
+    if poison[first]:
+        got = "nothing: it was never written"
     where = "[" + ", ".join(f"{i:,}" for i in first) + "]" if first else "the only element"
     wrong = f"Wrong: {count:,} of {out.numel():,}."
-    return f"At {where}: expected {_show(expected[first])}, got {got}. {wrong}", first
+    return f"At {where}: expected {wanted}, got {got}. {wrong}", first
 
 
 def close(out: torch.Tensor, expected: torch.Tensor, allowed: Tolerance) -> torch.Tensor:

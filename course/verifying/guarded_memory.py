@@ -200,6 +200,8 @@ class GuardedAllocations(OperationsWatched):
         self.operations: list[str] = []
         """The PyTorch operations that computed something, by name."""
         self.copies = 0
+        self.storages: set[int] = set()
+        """The addresses of what PyTorch has allocated meanwhile, filled, poisoned or computed."""
 
     def __enter__(self) -> Any:
         # Values read in Python are noted too: no dispatch sees what a function computes of them.
@@ -224,6 +226,8 @@ class GuardedAllocations(OperationsWatched):
         self, function: Any, name: str, args: tuple[AnyValue, ...], kwargs: AnyValues
     ) -> AnyValue:
         out = function(*args, **kwargs)
+        if isinstance(out, torch.Tensor) and not function.is_view:
+            self.storages.add(out.untyped_storage().data_ptr())
         if not (function.is_view or function in ALLOCATORS + FILLERS or name in MOVERS):
             self.operations.append(name)
         self.copies += name in COPIERS
@@ -236,4 +240,5 @@ class GuardedAllocations(OperationsWatched):
         elif self._fill:
             memory.tensor.fill_(filling(self._fill, out.dtype))
         self.all.append(memory)
+        self.storages.add(memory.buffer.data_ptr())
         return memory.tensor

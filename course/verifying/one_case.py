@@ -5,6 +5,7 @@ import inspect
 import math
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -15,7 +16,7 @@ from course.tracing.address_map import Argument
 from course.tracing.bounds import FoundError, Problem, Region
 from course.tracing.likely_causes import Cause, why_unwritten, why_wrong
 from course.tracing.own_line import OwnLine, raising_line, running_line
-from course.tracing.races import AccessLog, Activity
+from course.tracing.races import WAITING, AccessLog, Activity
 from course.triton_internals.error_meanings import meaning
 from course.triton_internals.errors import (
     cannot_run,
@@ -58,7 +59,7 @@ class Trial:
         """The outcome of one case. Raises CourseError where the reference fails."""
         from course.triton_internals.tf32 import tf32_errors  # these only where kernels run
 
-        from .reruns import watched
+        from .reruns import waits_for_unwritten, watched
 
         inputs = case.make(DEVICE)
         tensors = [guarded.tensor for guarded in inputs]
@@ -79,6 +80,8 @@ class Trial:
             if MODE.gpu:
                 torch.cuda.synchronize()
         except Exception as error:
+            if log.unwritten and lacking(error) == WAITING:
+                return _wrong(case, waits_for_unwritten(log.unwritten))
             return _raised(case, error)
         problem = (
             _form_problem(out, expected, self.contiguous)
@@ -93,7 +96,7 @@ class Trial:
 
     def _compared(self, case: Case, ran: "_Ran") -> CaseOutcome:
         """The outcome by the values of a result that is otherwise as it must be."""
-        from .reruns import problem_elsewhere
+        from .reruns import may_be_wrong_elsewhere, problem_elsewhere
 
         out, expected, log = ran.out, ran.expected, ran.log
         work = _work(out, ran.allocated, log) if MODE.interpreting else None
@@ -112,10 +115,9 @@ class Trial:
             cause, line = self._cause(case, ran, index)
             text = "\n".join(filter(None, (text, cause)))
             return _wrong(case, Problem("wrong", text, index=index, line=line))
-        if not lacks_types:
-            problem = problem_elsewhere(self.function, case, log, wrong_at)
-            if problem:
-                return _wrong(case, problem)
+        again = None
+        if not lacks_types and may_be_wrong_elsewhere(log):
+            again = partial(problem_elsewhere, self.function, case, out, log, wrong_at)
         if ran.tf32_error and ran.tf32_error > _most(allowed.at(expected.exact.double())):
             return left_to_the_gpu(case, LEFT_TF32, work)
         error = largest_error(out, expected.exact, allowed)
@@ -124,8 +126,10 @@ class Trial:
             from .notes import note_of  # only where rounding matters
 
             note = note_of(out, expected.exact, self._held(case, out), allowed)
-        note = note or _idle(log.activity)
-        return CaseOutcome(str(case), case.dtype, "right", error=error, work=work, note=note)
+        return CaseOutcome(
+            str(case), case.dtype, "right", note=note or _idle(log.activity), work=work,
+            error=error, again=again, keeps_memory=ran.keeps_memory,
+        )  # fmt: skip
 
     def _cause(self, case: Case, ran: "_Ran", index: tuple[int, ...]) -> Cause:
         """Why an element is wrong, where that shows."""
@@ -135,7 +139,8 @@ class Trial:
         if why := why_unwritten_matters(self.function, case, log, out, index):
             return why, log.unwritten.line if log.unwritten else None
         if is_poison(out[index]) and log.followed:
-            return why_unwritten(log.followed, out, index)
+            earlier = out.untyped_storage().data_ptr() in log.activity.storages_stored
+            return why_unwritten(log.followed, out, index, earlier)
         if ran.untouched:
             why = f"It returned its input {ran.untouched} as it was: return what the kernel writes."
             return why, None
@@ -145,11 +150,10 @@ class Trial:
                 "here: this element is computed from them."
             )
             return why, log.undefined.line
-        cause = why_wrong(log.followed) if log.followed else ("", None)
-        if cause[0]:
-            return cause
-        if why := self._unread(case, ran, index):
-            return why, None
+        unread, why = self._unread(case, ran, index)
+        cause = why_wrong(log.followed, unread) if log.followed else ("", None)
+        if cause[0] or why:
+            return cause if cause[0] else (why, None)
         if self.tolerance:
             return "", None
         from .notes import advice  # only where nothing else explains it
@@ -157,11 +161,12 @@ class Trial:
         why = advice(out, ran.expected.exact)
         return why, self._rounding_line(case) if why else None
 
-    def _unread(self, case: Case, ran: "_Ran", index: tuple[int, ...]) -> str:
-        """Which number is not read that an element depends on, where one launch does all."""
+    def _unread(self, case: Case, ran: "_Ran", index: tuple[int, ...]) -> tuple[str | None, str]:
+        """Which number is not read that an element depends on, as `unread_input` says it; None for
+        the tensor where that is not known, since not one launch does all."""
         log, by_torch = ran.log, ran.allocated.operations or ran.allocated.copies
         if by_torch or log.activity.launches != 1 or not log.followed:
-            return ""
+            return None, ""
         from .unread import unread_input
 
         def expected(tensors: list[Tensor]) -> Tensor:
@@ -244,6 +249,11 @@ def left_to_the_gpu(
     return CaseOutcome(str(case), case.dtype, "left to the GPU", reason, work=work, lacking=lacking)
 
 
+def with_problem(outcome: CaseOutcome, problem: Problem) -> CaseOutcome:
+    """A case that is wrong after all."""
+    return CaseOutcome(outcome.case, outcome.dtype, "wrong", problem.reason, problem)
+
+
 def _wrong(case: Case, problem: Problem) -> CaseOutcome:
     return CaseOutcome(str(case), case.dtype, "wrong", problem.reason, problem)
 
@@ -310,6 +320,12 @@ class _Ran:
     """How far off a product is that a GPU takes as TF32, at most."""
 
     @property
+    def keeps_memory(self) -> bool:
+        """As `CaseOutcome` has it."""
+        given = {each.buffer.data_ptr() for each in self.inputs}
+        return not self.log.storages <= given | self.allocated.storages
+
+    @property
     def untouched(self) -> str:
         """The name of the input that was returned, if it was one."""
         address = self.out.data_ptr()
@@ -363,7 +379,13 @@ def _form_problem(out: object, expected: _Expected, contiguous: bool) -> Problem
     """What is wrong with a result whatever its values are."""
     what, text = "", ""
     if out is None:
-        what, text = "nothing", "It returned nothing: end it with `return`."
+        what, text = (
+            "nothing",
+            (
+                "It returned nothing: end it with `return` and the output. A launch gives None, so "
+                "write no `out =` before it."
+            ),
+        )
     elif not isinstance(out, Tensor):
         what, text = "no tensor", f"It returned {kind_of(out)}, and must return a tensor."
     elif out.shape != expected.own.shape:

@@ -2,35 +2,44 @@
 memory before, or the order in which programs run."""
 
 import contextlib
-import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import product
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from torch import Tensor
 
 from course import DEVICE, MODE
 from course.tracing.bounds import Problem, refuse_promise
-from course.tracing.races import AccessLog
+from course.tracing.races import AccessLog, Remark
+from course.triton_internals.errors import lacking, raised_in_kernel
 from course.triton_internals.interpreter import Grid, Program, Sample, interpreter_watched
 from course.triton_internals.promises import promises_held
-from course.type_names import Function
+from course.type_names import Function, kind_of
 
 from .guarded_memory import Fill, GuardedAllocations, bits, filling, is_poison
 from .inputs import Case
+from .one_case import first_line
 
 Index = tuple[int, ...]
+Wrong = Callable[[Tensor | Exception], tuple[str, Index | None]]
 WrongAt = Callable[[Tensor], tuple[str, Index]]
 """Takes a result; the first wrong element in words, and its index. The text is empty where all are
 right."""
 
 # A maximum drops the poison of floating point, which is a NaN, and a minimum that of integers.
 EXTREMES: tuple[Fill, ...] = ("largest", "smallest")
-MORE_ACCESSES = 4
-"""A run backwards that makes so many times the accesses waits for a program that comes later."""
+MOST_ACCESSES = 50_000
+"""Of a run that is made once more: others take seconds."""
+APART = 0.05
+"""The part of the largest element by which results must differ at least, for an order to matter:
+sums may be added up in any, and in float16 are far off then."""
 
-FILL_FIRST = "Fill it first: with 0 for a sum or a lock, with the smallest number for a maximum."
+FILL_FIRST = (
+    "Fill it first: with 0 for a sum or a lock, with the smallest number for a maximum, and with "
+    "the largest for a minimum."
+)
 
 
 @contextlib.contextmanager
@@ -52,24 +61,21 @@ def rerun(
     undefined_as_zero: bool = False,
     fill: Fill | None = None,
     backwards: bool = False,
-    most_accesses: float = math.inf,
-) -> Tensor | None:
-    """What a function returns for a case, wherever it is wrong; None where it fails.
+) -> Tensor | Exception:
+    """What a function returns for a case, wherever it is wrong, or how it fails.
 
     undefined_as_zero: put 0 in masked lanes that the language leaves undefined.
     fill: put this in memory that nothing has written.
     backwards: run the programs of a launch from the last one to the first.
-    most_accesses: it has failed where kernels access memory more often.
     """
-    log = AccessLog(lambda _: [], most_accesses=most_accesses)
-    sample = _from_the_last if backwards else None
+    log, sample = AccessLog(lambda _: []), _from_the_last if backwards else None
     arguments = case.arguments(DEVICE)
     with GuardedAllocations(fill), watched(log, undefined_as_zero, sample):
         try:
             out: Any = function(*arguments)
-        except Exception:
-            return None
-    return out if isinstance(out, Tensor) else None
+        except Exception as error:
+            return error
+    return out if isinstance(out, Tensor) else TypeError(f"It returned {kind_of(out)}.")
 
 
 def _from_the_last(grid: Grid) -> list[Program]:
@@ -80,7 +86,11 @@ def _from_the_last(grid: Grid) -> list[Program]:
 def undefined_lanes_matter(function: Function, case: Case, out: Tensor, index: Index) -> bool:
     """Whether an element comes out otherwise where lanes that are undefined hold 0."""
     other = rerun(function, case, undefined_as_zero=True)
-    return other is not None and bool((bits(other)[index] != bits(out)[index]).item())
+    return _is_like(other, out) and bool((bits(other)[index] != bits(out)[index]).item())
+
+
+def _is_like(other: Tensor | Exception, out: Tensor) -> TypeGuard[Tensor]:
+    return isinstance(other, Tensor) and (other.shape, other.dtype) == (out.shape, out.dtype)
 
 
 def why_unwritten_matters(
@@ -88,11 +98,12 @@ def why_unwritten_matters(
 ) -> str:
     """The sentence, if a wrong element is computed from memory that nothing had written."""
     fills: tuple[Fill, ...] = ("zero", *EXTREMES)
+    stored = not is_poison(out[index]) or bool(log.followed and log.followed.writes(out, index))
     for fill in fills if log.unwritten else ():
         other = rerun(function, case, fill=fill)
-        if other is None or other.shape != out.shape:
+        if not _is_like(other, out):
             continue
-        is_left = is_poison(out[index]) and other[index] == filling(fill, out.dtype)
+        is_left = not stored and other[index] == filling(fill, out.dtype)
         if not is_left and (bits(other)[index] != bits(out)[index]).item():
             assert log.unwritten
             read = f"{log.unwritten.name} is read before anything is written to it"
@@ -100,25 +111,47 @@ def why_unwritten_matters(
     return ""
 
 
+def waits_for_unwritten(read: Remark) -> Problem:
+    """What is wrong with a program that waits without end, in a launch that reads what nothing has
+    written."""
+    text = f"A program waits without end, and {read.name} is read before anything is written to it."
+    return Problem("wrong", f"{text} {FILL_FIRST}", line=read.line, what="unwritten")
+
+
+def may_be_wrong_elsewhere(log: AccessLog) -> bool:
+    """Whether a run shows that another one may be wrong. On a GPU any may be."""
+    if log.activity.accesses > MOST_ACCESSES:
+        return False
+    return MODE.gpu or bool(log.unwritten or log.contended or log.unordered)
+
+
 def problem_elsewhere(
-    function: Function, case: Case, log: AccessLog, wrong_at: WrongAt
+    function: Function, case: Case, out: Tensor, log: AccessLog, wrong_at: WrongAt
 ) -> Problem | None:
     """What is wrong with a function whose result was right: it would not be right where memory had
     held something else, or where programs ran in another order, as they do on a GPU."""
-    problem = _by_what_memory_held(function, case, log, wrong_at)
-    return problem or _by_the_order(function, case, log, wrong_at)
+
+    def wrong(other: Tensor | Exception) -> tuple[str, Index | None]:
+        if isinstance(other, Exception):
+            return f"It fails: {first_line(raised_in_kernel(other))}", None
+        if other.shape != out.shape:
+            shapes = tuple(other.shape), tuple(out.shape)
+            return "The result has shape {}, and must have {}.".format(*shapes), None
+        return wrong_at(other)
+
+    problem = _by_what_memory_held(function, case, log, wrong)
+    return problem or _by_the_order(function, case, out, log, wrong)
 
 
 def _by_what_memory_held(
-    function: Function, case: Case, log: AccessLog, wrong_at: WrongAt
+    function: Function, case: Case, log: AccessLog, wrong: Wrong
 ) -> Problem | None:
     read = log.unwritten
-    if not read and not MODE.gpu:
+    if not read and MODE.interpreting:
         return None
     name, line = (read.name, read.line) if read else ("memory from torch.empty", None)
     for fill in EXTREMES:
-        out = rerun(function, case, fill=fill)
-        text, index = wrong_at(out) if out is not None else ("", ())
+        text, index = wrong(rerun(function, case, fill=fill))
         if text:
             text += (
                 f"\nThis comes out where {name} holds the {fill} number at the start: it is read "
@@ -132,18 +165,30 @@ def _by_what_memory_held(
 
 
 def _by_the_order(
-    function: Function, case: Case, log: AccessLog, wrong_at: WrongAt
+    function: Function, case: Case, out: Tensor, log: AccessLog, wrong: Wrong
 ) -> Problem | None:
-    if not log.contended:
+    if not log.contended and not log.unordered:
         return None
-    most = MORE_ACCESSES * log.activity.accesses
-    out = rerun(function, case, backwards=True, most_accesses=most)
-    text, index = wrong_at(out) if out is not None else ("", ())
-    if not text:
+    other = rerun(function, case, backwards=True)
+    if isinstance(other, Exception) and lacking(other):  # it waits for a program before it
+        return None
+    text, index = wrong(other)
+    if not text or not (isinstance(other, Exception) or _far_apart(other, out)):
         return None
     text += (
         "\nThis comes out where the programs run from the last to the first, and a GPU keeps no "
-        f"order. What an atomic on {log.contended.name} returns depends on which programs came "
-        "before."
+        "order. "
     )
+    if log.unordered:
+        return replace(log.unordered, text=text + log.unordered.text, index=index)
+    assert log.contended
+    text += f"What an atomic on {log.contended.name} returns depends on which programs came before."
     return Problem("race", text, index=index, line=log.contended.line, what="order")
+
+
+def _far_apart(one: Tensor, other: Tensor) -> bool:
+    """Whether results differ by more than sums that are added up in another order."""
+    if one.shape != other.shape or not one.is_floating_point():
+        return True
+    one, other = one.double().nan_to_num(), other.double().nan_to_num()
+    return bool((one - other).abs().max() > APART * other.abs().max())

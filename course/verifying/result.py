@@ -1,7 +1,7 @@
 """What `verify` returns: the outcome of every case, and the work that a function did."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from course.tracing.bounds import Problem
@@ -43,6 +43,10 @@ class CaseOutcome:
     """The largest error as a fraction of what is allowed: at most 1 where it is right."""
     lacking: str = ""
     """What the interpreter lacks to run it, where that is why it is left to the GPU."""
+    again: Callable[[], Problem | None] | None = field(default=None, repr=False)
+    """Where it is right, and another run may tell otherwise: what that finds to be wrong."""
+    keeps_memory: bool = False
+    """Whether a launch was given memory that is no input and was not allocated in this call."""
 
 
 @dataclass(frozen=True)

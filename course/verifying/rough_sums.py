@@ -22,9 +22,13 @@ from .guarded_memory import OperationsWatched
 TWO_TERMS = ("add", "sub", "rsub")
 MANY_TERMS = (
     "sum", "mean", "cumsum", "mm", "bmm", "mv", "dot", "addmm", "addmv", "baddbmm", "convolution",
-    "index_add", "scatter_add",
+    "index_add", "scatter_add", "scatter_reduce", "index_put", "_index_put_impl", "bincount",
+    "embedding_dense_backward", "col2im", "trace",
 )  # fmt: skip
-VARIANCES = ("var", "std", "var_mean", "std_mean")
+VARIANCES = (
+    "var", "std", "var_mean", "std_mean",
+    "native_layer_norm", "native_group_norm", "native_batch_norm",
+)  # fmt: skip
 ROUNDINGS_OF_A_TERM = 4
 """Roundings of each term of a variance: a mean is taken from it, which is rounded as it runs."""
 DEVIATIONS = 6
@@ -117,7 +121,8 @@ class RoughSums(OperationsWatched):
         out = function(*args, **kwargs)
         terms: Any = args[0]
         error = ROUNDINGS_OF_A_TERM * _unit(terms) * self._share(terms)
-        result = function(terms.double() * (1 + error), *args[1:], **kwargs)
+        others, named = tree_map_only(Tensor, _in_double, (args[1:], kwargs))
+        result = function(terms.double() * (1 + error), *others, **named)
         if isinstance(out, Tensor):
             out.copy_(result)
         else:  # with the mean
@@ -144,5 +149,9 @@ def _unit(tensor: Tensor) -> float:
     return min(torch.finfo(tensor.dtype).eps, torch.finfo(torch.float32).eps) / 2
 
 
+def _in_double(tensor: Tensor) -> Tensor:
+    return tensor.double() if tensor.is_floating_point() else tensor
+
+
 def _changed(tensor: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
-    return change(tensor.to(torch.float64, copy=True)) if tensor.is_floating_point() else tensor
+    return change(_in_double(tensor).clone()) if tensor.is_floating_point() else tensor

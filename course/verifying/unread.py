@@ -22,18 +22,16 @@ def unread_input(
     out: Tensor,
     index: tuple[int, ...],
     expected: Callable[[list[Tensor]], Tensor],
-) -> str:
-    """A sentence on the first number that a wrong element depends on and that is not read for it;
-    empty if there is none.
+) -> tuple[str, str]:
+    """The first number that a wrong element depends on and that is not read for it: its tensor's
+    name, and a sentence; both are empty if there is none.
 
     inputs: the function's, as the launch was given them, with their names. expected: takes inputs
         in float64, and gives the right result.
     """
-    steps = zip(index, out.stride(), strict=True)
-    address = out.data_ptr() + out.element_size() * sum(i * step for i, step in steps)
     loads = [each for each in followed.accesses if each.kind == "load" and each.addresses.size]
     stores = [each for each in followed.accesses if each.kind != "load"]
-    writers = {each.program for each in stores if (each.addresses == address).any()}
+    writers = {each.program for each in followed.writes(out, index)}
     arguments = [Argument.of(name, tensor) for name, tensor in inputs]
     # What programs hand on to one another, each may have from another's reads.
     handed_on = any(
@@ -66,10 +64,11 @@ def unread_input(
             if not depends(number, places):  # but only on several at once
                 continue
             if not any((argument.numbers(each.addresses) >= 0).any() for each in loads):
-                return f"It depends on {argument.name}, which no program reads."
+                return argument.name, f"It depends on {argument.name}, which no program reads."
             place = argument.place(int(places[0]))
+            text = f"It depends on {place}, "
             if not alone:
-                return f"It depends on {place}, which no program reads."
+                return argument.name, f"{text}which no program reads."
             program = program_text(*writers)
-            return f"It depends on {place}, and program {program}, which stores it, reads others."
-    return ""
+            return argument.name, f"{text}and program {program}, which stores it, reads others."
+    return "", ""

@@ -1,6 +1,7 @@
 """Why a kernel does not compile, in a sentence with its line; and how a compiler ends."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -55,13 +56,61 @@ def growing_kernel(x_ptr, out_ptr, n):
     tl.store(out_ptr + 32 * rows + cols, total)
 
 
+@triton.jit
+def pythons_max_kernel(x_ptr, out_ptr):
+    tl.store(out_ptr, max(tl.load(x_ptr + tl.arange(0, 64))))
+
+
+@triton.jit
+def one_before_a_block_kernel(x_ptr, out_ptr, n):
+    most = -float("inf")
+    for start in range(0, n):  # noqa: PIE808
+        most = tl.maximum(most, tl.load(x_ptr + 64 * start + tl.arange(0, 64)))
+    tl.store(out_ptr + tl.arange(0, 64), most)
+
+
+@triton.jit
+def rows_alone_kernel(x_ptr, out_ptr):
+    tile = tl.arange(0, 64)[:, None] * 32 + tl.arange(0, 32)[None, :]
+    tl.store(out_ptr + tl.arange(0, 64), tl.max(tl.load(x_ptr + tile), axis=0))
+
+
+@triton.jit
+def halved_kernel(x_ptr, out_ptr):
+    tl.store(out_ptr + tl.arange(0, 64), tl.load(x_ptr + tl.arange(0, 64)) // 2)
+
+
+@triton.jit
+def turned_product_kernel(x_ptr, y_ptr, out_ptr):
+    x = tl.load(x_ptr + tl.arange(0, 64)[:, None] * 32 + tl.arange(0, 32)[None, :])
+    tl.store(out_ptr, tl.sum(tl.dot(x, x, 0)))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "signature", "says"),
+    [
+        (pythons_max_kernel, "*fp32 *fp32", "max compares two blocks, lane by lane: tl.max("),
+        (one_before_a_block_kernel, "*fp32 *fp32 i32",
+         "most is one fp32 before the loop and fp32 [64] in it: begin with a block, by tl.zeros"),
+        (rows_alone_kernel, "*fp32 *fp32", "so perhaps a reduction took the wrong axis"),
+        (halved_kernel, "*fp32 *fp32", "takes integers, and this is fp32: divide by /"),
+        (turned_product_kernel, "*fp16 *fp16 *fp32", "the columns of the first must be as many"),
+    ],
+)  # fmt: skip
+def test_a_slip_that_the_compiler_words_otherwise_is_told_with_its_mend(kernel, signature, says):
+    with pytest.raises(LowerError, match=re.escape(says)):
+        lower(kernel, *signature.split(), target="sm_90")
+
+
 def test_none_is_named_where_a_kernel_takes_it_for_a_tensor():
     with pytest.raises(LowerError, match="bias_ptr is None in this launch: compute with it only"):
         lower(with_bias_kernel, "*fp32", None, "*fp32", target="sm_90")
 
 
 def test_a_type_that_changes_in_a_loop_is_named_with_the_sizes_of_the_block():
-    with pytest.raises(LowerError, match=r"total is int32 before the loop and fp32 \[64, 32\] in"):
+    with pytest.raises(
+        LowerError, match=r"total is one int32 before the loop and fp32 \[64, 32\] in"
+    ):
         lower(growing_kernel, "*fp32", "*fp32", "i32", target="sm_90")
 
 

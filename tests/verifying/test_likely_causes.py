@@ -135,3 +135,65 @@ def test_a_line_that_rounds_on_the_way_is_named():
     text = told(rounded_between, lambda a, b: torch.nn.functional.silu(a) * b, case)
     assert "gated = (tl.sigmoid(a)" in text.split("\n")[0]
     assert "compute in float32 and round once" in text
+
+
+@triton.jit
+def sum_of_two_kernel(x_ptr, y_ptr, out_ptr, n, START: tl.constexpr, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    y = tl.load((y_ptr if START else x_ptr) + (offsets + START) % n, mask=offsets < n)
+    tl.store(out_ptr + offsets, x + y, mask=offsets < n)
+
+
+def sum_of_two(start):
+    def function(x, y):
+        out = torch.empty_like(x)
+        sum_of_two_kernel[(4,)](x, y, out, x.numel(), START=start, BLOCK_SIZE=32)
+        return out
+
+    return function
+
+
+def test_a_number_is_named_that_the_program_does_not_read():
+    two = Case((Input((100,)), Input((100,))))
+    words = "It depends on y_ptr, which no program reads."
+    assert words in told(sum_of_two(0), torch.add, two)
+    words = "It depends on y_ptr[0], and program 0, which stores it, reads others."
+    assert words in told(sum_of_two(40), torch.add, two)
+
+
+def test_nothing_is_said_to_be_unread_where_all_of_it_is_read():
+    two = Case((Input((100,)), Input((100,))))
+    assert "depends on" not in told(sum_of_two(100), torch.sub, two)
+
+
+@triton.jit
+def by_axis_1_kernel(x_ptr, out_ptr):
+    number = tl.program_id(1)
+    tl.store(out_ptr + number, tl.load(x_ptr + number))
+
+
+@triton.jit
+def numbered_twice_kernel(x_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK_SIZE * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < n), mask=offsets < n)
+
+
+def launched(kernel, grid, *options):
+    def function(x):
+        out = torch.empty_like(x)
+        kernel[grid](x, out, *options)
+        return out
+
+    return function
+
+
+def test_one_number_is_no_offset_in_bytes():
+    words, case = "tl.program_id(1) is always 0, since the grid is (5,)", Case((Input((5,)),))
+    assert words in told(launched(by_axis_1_kernel, (5,)), torch.clone, case, None)
+
+
+def test_a_block_that_begins_far_past_the_end_is_named():
+    words = "Its block of 128 begins at element 16,384: with pid * BLOCK_SIZE it would begin at 128"
+    case = Case((Input((300,)),))
+    assert words in told(launched(numbered_twice_kernel, (3,), 300, 128), torch.clone, case, 128)

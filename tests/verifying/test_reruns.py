@@ -231,3 +231,148 @@ def test_programs_that_wait_for_their_turn_are_right():
     in_turn = with_counters(handed_on_kernel, torch.float32, torch.int32)
     assert verify(in_turn, lambda x: x.cumsum(0), [VECTOR]).right
     assert verify(last_adds(torch.zeros), lambda x: x.sum()[None], [VECTOR]).right
+
+
+@triton.jit
+def scattered_kernel(x_ptr, place_ptr, out_ptr, n_cols, BLOCK: tl.constexpr):
+    row, cols = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * n_cols + cols, mask=cols < n_cols)
+    place = tl.load(place_ptr + row)
+    tl.atomic_add(out_ptr + place * n_cols + cols, x, mask=cols < n_cols)
+
+
+@IN_CPU_MODE
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_sums_may_be_added_up_in_any_order(dtype):
+    def scattered(x, places):
+        out = torch.zeros(80, x.shape[1], dtype=x.dtype)
+        scattered_kernel[(len(x),)](x, places, out, x.shape[1], BLOCK=64)
+        return out
+
+    def gradient_of_embedding(x, places):
+        table = torch.zeros(80, x.shape[1], dtype=x.dtype, requires_grad=True)
+        torch.nn.functional.embedding(places, table).backward(x)
+        return table.grad
+
+    def put(x, places):
+        return torch.zeros(80, x.shape[1], dtype=x.dtype).index_put((places,), x, accumulate=True)
+
+    case = Case((Input((500, 40), dtype), Input((500,), torch.int64, values="small")))
+    for reference in (gradient_of_embedding, put):
+        result = verify(scattered, reference, [case])
+        assert result.right, result
+
+
+@triton.jit
+def neighbor_beside_a_counter_kernel(x_ptr, out_ptr, count_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < n), mask=offsets < n)
+    tl.atomic_add(count_ptr + tl.program_id(0), 1)
+    after = tl.load(out_ptr + offsets - 1, mask=(offsets < n) & (offsets > 0), other=0.0)
+    tl.store(out_ptr + n + offsets, after, mask=offsets < n)
+
+
+@IN_CPU_MODE
+def test_an_atomic_beside_a_race_hides_it_not():
+    def shifted(x):
+        n = x.numel()
+        out, counts = x.new_empty(2 * n), torch.zeros(4, dtype=torch.int32)
+        neighbor_beside_a_counter_kernel[(4,)](x, out, counts, n, BLOCK=256)
+        return out[n:]
+
+    def reference(x):
+        return x.roll(1).index_fill(0, torch.tensor([0]), 0)
+
+    (outcome,) = verify(shifted, reference, [VECTOR]).outcomes
+    assert outcome.problem.kind == "race"
+    assert "which program 0 wrote in the same launch: nothing orders the two" in outcome.reason
+
+
+@triton.jit
+def count_kernel(x_ptr, count_ptr, n, BLOCK: tl.constexpr):
+    tl.atomic_xchg(count_ptr, tl.minimum(n, (tl.program_id(0) + 1) * BLOCK))
+
+
+@IN_CPU_MODE
+def test_a_shape_that_depends_on_the_order_is_wrong_and_no_traceback():
+    def counted(x):
+        count = torch.zeros(1, dtype=torch.int32)
+        count_kernel[(4,)](x, count, x.numel(), BLOCK=256)
+        return x.clone()[: int(count)]
+
+    (outcome,) = verify(counted, torch.clone, [VECTOR]).outcomes
+    assert "The result has shape (256,), and must have (1000,)." in outcome.reason
+
+
+@triton.jit
+def filled_index_kernel(x_ptr, index_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    least = tl.minimum(tl.load(index_ptr), 0)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets + least, mask=offsets < n),
+             mask=offsets < n)  # fmt: skip
+
+
+@IN_CPU_MODE
+def test_a_run_that_fails_where_memory_held_something_else_is_wrong():
+    def indexed(x):
+        out, index = torch.empty_like(x), torch.empty(1, dtype=torch.int32)
+        filled_index_kernel[(1,)](x, index, out, x.numel(), BLOCK=1024)
+        return out
+
+    (outcome,) = verify(indexed, torch.clone, [VECTOR]).outcomes
+    assert "It fails: Program 0 read memory that is none" in outcome.reason
+    assert "index_ptr holds the smallest number at the start" in outcome.reason
+
+
+@triton.jit
+def waiting_kernel(x_ptr, flag_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    if tl.program_id(0) == 0:
+        while tl.atomic_add(flag_ptr, 0) != 1:
+            pass
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < n), mask=offsets < n)
+    tl.atomic_xchg(flag_ptr, 1)
+
+
+@IN_CPU_MODE
+@pytest.mark.parametrize(
+    "allocate, verdict, says",
+    [
+        (torch.zeros, "left to the GPU", "cannot run a program that waits for a later one"),
+        (torch.empty, "wrong", "waits without end, and flag_ptr is read before anything"),
+    ],
+)
+def test_a_program_that_waits_for_a_later_one_is_stopped_at_once(allocate, verdict, says):
+    def waiting(x):
+        out, flag = torch.empty_like(x), allocate(1, dtype=torch.int32)
+        waiting_kernel[(4,)](x, flag, out, x.numel(), BLOCK=256)
+        return out
+
+    (outcome,) = verify(waiting, torch.clone, [VECTOR]).outcomes
+    assert outcome.verdict == verdict and says in outcome.reason
+
+
+@triton.jit
+def numbered_kernel(x_ptr, out_ptr, turn_ptr, call, n, BLOCK: tl.constexpr):
+    pid, programs = tl.program_id(0), tl.num_programs(0)
+    offsets = pid * BLOCK + tl.arange(0, BLOCK)
+    while tl.atomic_add(turn_ptr, 0) != call * programs + pid:
+        pass
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < n), mask=offsets < n)
+    tl.atomic_add(turn_ptr, 1)
+
+
+@IN_CPU_MODE
+def test_memory_that_a_function_keeps_from_call_to_call_is_left_as_it_is():
+    kept = {"calls": 0}
+
+    def numbered(x):
+        turn = kept.setdefault("turn", torch.zeros(1, dtype=torch.int32))
+        out = torch.empty_like(x)
+        numbered_kernel[(4,)](x, out, turn, kept["calls"], x.numel(), BLOCK=256)
+        kept["calls"] += 1
+        return out
+
+    cases = [Case((Input((1000,)),), seed=seed) for seed in range(3)]
+    assert verify(numbered, torch.clone, cases).right
+    assert kept["calls"] == 3
