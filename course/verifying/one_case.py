@@ -379,12 +379,10 @@ def _form_problem(out: object, expected: _Expected, contiguous: bool) -> Problem
     """What is wrong with a result whatever its values are."""
     what, text = "", ""
     if out is None:
-        what, text = (
-            "nothing",
-            (
-                "It returned nothing: end it with `return` and the output. A launch gives None, so "
-                "write no `out =` before it."
-            ),
+        what = "nothing"
+        text = (
+            "It returned nothing: end it with `return` and the output. A launch gives None, so "
+            "write no `out =` before it."
         )
     elif not isinstance(out, Tensor):
         what, text = "no tensor", f"It returned {kind_of(out)}, and must return a tensor."

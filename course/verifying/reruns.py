@@ -12,7 +12,7 @@ from torch import Tensor
 
 from course import DEVICE, MODE
 from course.tracing.bounds import Problem, refuse_promise
-from course.tracing.races import AccessLog, Remark
+from course.tracing.races import WAITING, AccessLog, Remark
 from course.triton_internals.errors import lacking, raised_in_kernel
 from course.triton_internals.interpreter import Grid, Program, Sample, interpreter_watched
 from course.triton_internals.promises import promises_held
@@ -133,7 +133,9 @@ def problem_elsewhere(
 
     def wrong(other: Tensor | Exception) -> tuple[str, Index | None]:
         if isinstance(other, Exception):
-            return f"It fails: {first_line(raised_in_kernel(other))}", None
+            waits = lacking(other) == WAITING
+            why = "a program waits without end." if waits else first_line(raised_in_kernel(other))
+            return f"It fails: {why}", None
         if other.shape != out.shape:
             shapes = tuple(other.shape), tuple(out.shape)
             return "The result has shape {}, and must have {}.".format(*shapes), None
@@ -170,7 +172,7 @@ def _by_the_order(
     if not log.contended and not log.unordered:
         return None
     other = rerun(function, case, backwards=True)
-    if isinstance(other, Exception) and lacking(other):  # it waits for a program before it
+    if isinstance(other, Exception) and lacking(other) == WAITING:  # for a program before it
         return None
     text, index = wrong(other)
     if not text or not (isinstance(other, Exception) or _far_apart(other, out)):

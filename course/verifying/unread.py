@@ -46,16 +46,16 @@ def unread_input(
         places = torch.from_numpy(elements)
         changed.view(-1)[places] = 1 + 1.5 * changed.view(-1)[places]
         given = [changed if i == number else each for i, each in enumerate(exact)]
-        one, other = (float(expected(each)[index]) for each in (exact, given))
-        return abs(one - other) > SEEN * max(1.0, abs(one))
+        return abs(float(expected(given)[index]) - right) > SEEN * max(1.0, abs(right))
 
-    for number, argument in enumerate(arguments):
-        unread = np.ones(argument.elements, dtype=bool)
-        for load in read:
-            elements = argument.numbers(load.addresses)
-            unread[elements[elements >= 0]] = False
-        places = np.flatnonzero(unread)
-        with contextlib.suppress(Exception):  # a reference may refuse other numbers
+    with contextlib.suppress(Exception):  # a reference may refuse other numbers
+        right = float(expected(exact)[index])
+        for number, argument in enumerate(arguments):
+            unread = np.ones(argument.elements, dtype=bool)
+            for load in read:
+                elements = argument.numbers(load.addresses)
+                unread[elements[elements >= 0]] = False
+            places = np.flatnonzero(unread)
             if not exact[number].is_floating_point() or not depends(number, places):
                 continue
             while places.size > 1:
@@ -65,8 +65,7 @@ def unread_input(
                 continue
             if not any((argument.numbers(each.addresses) >= 0).any() for each in loads):
                 return argument.name, f"It depends on {argument.name}, which no program reads."
-            place = argument.place(int(places[0]))
-            text = f"It depends on {place}, "
+            text = f"It depends on {argument.place(int(places[0]))}, "
             if not alone:
                 return argument.name, f"{text}which no program reads."
             program = program_text(*writers)
