@@ -20,7 +20,7 @@ from course.type_names import AnyValue, AnyValues, Function
 from .conditions import NAMES, Conditions
 from .errors import CannotInterpretError
 from .libdevice import elementwise
-from .own_combines import summed
+from .own_combines import extreme, summed
 from .patching import patched
 
 language = triton.language
@@ -74,7 +74,7 @@ def gaps_filled() -> Iterator[None]:
         patched(interpreter.FunctionRewriter, _compile_and_exec=_with_closure),
         patched(interpreter.InterpretedFunction, rewritten_fn=_rewritten),
         patched(interpreter.GridExecutor, __init__=_with_grid),
-        patched(interpreter.ReduceOps, sum=summed),
+        patched(interpreter.ReduceOps, sum=summed, min_max=extreme),
         patched(interpreter._interpreter, atomic_rmw=_atomic_update),
         patched(interpreter.InterpreterBuilder, create_inline_asm=_lacking("inline assembly")),
         patched(interpreter.InterpreterBuilder, create_extern_elementwise=_library_function),

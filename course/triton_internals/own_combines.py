@@ -7,6 +7,7 @@ of half precision in float32, which compiled code does not.
 
 from collections.abc import Callable
 from types import CodeType, FrameType
+from typing import Any
 
 import numpy as np
 import triton.language as tl
@@ -16,6 +17,7 @@ from course.type_names import AnyValue
 
 Blocks = tuple[tl.tensor, ...]
 _own_reduce, _own_sum = ReduceOps.generic_reduce, ReduceOps.sum
+_own_extreme = ReduceOps.min_max
 
 
 def generic_reduce(reduction: ReduceOps, blocks: Blocks) -> list[tl.tensor]:
@@ -49,6 +51,23 @@ def summed(reduction: ReduceOps, block: tl.tensor) -> tl.tensor:
     while array.shape[-1] > 1:
         array = array[..., ::2] + array[..., 1::2]
     return reduction.to_tensor(_shaped(reduction, array[..., 0], block), block.dtype)
+
+
+def extreme(reduction: ReduceOps, block: AnyValue, *functions: AnyValue, **named: AnyValue) -> Any:
+    """A maximum or minimum, its place, or both. Where there is no number among the elements it is
+    NaN, at the first place, where NumPy warns or raises."""
+    own: Callable[..., Any] = _own_extreme
+    values = block[0] if isinstance(block, tuple) else block
+    data, axis = values.handle.data, reduction.axis
+    if data.dtype.kind != "f" or not (missing := np.isnan(data).all(axis, keepdims=True)).any():
+        return own(reduction, block, *functions, **named)
+    filled = reduction.to_tensor(np.where(missing, data.dtype.type(0), data), values.dtype)
+    found = own(reduction, filled, *functions, **named)
+    for each in found if isinstance(found, tuple) else (found,):
+        if each.dtype.is_floating():
+            result = each.handle.data
+            result[missing.reshape(result.shape)] = np.nan
+    return found
 
 
 def joined_halves(

@@ -123,3 +123,35 @@ def test_half_precision_is_added_in_half_precision():
     assert out.tolist() == [2054.0] * 16 + [8 * 2054.0]
     run(sums_kernel, x.float(), (exact := torch.zeros(17)), 8)
     assert exact.tolist() == [2055.0] * 16 + [8 * 2055.0]
+
+
+@triton.jit
+def row_extremes_kernel(x_ptr, out_ptr, place_ptr, WHOLE: tl.constexpr):
+    rows, cols = tl.arange(0, 4), tl.arange(0, 8)
+    x = tl.load(x_ptr + rows[:, None] * 8 + cols[None, :])
+    if WHOLE:
+        tl.store(out_ptr, tl.max(x))
+    else:
+        most, place = tl.max(x, axis=1, return_indices=True)
+        tl.store(out_ptr + rows, most)
+        tl.store(place_ptr + rows, place)
+        tl.store(place_ptr + 4 + rows, tl.argmin(x, axis=1))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_row_without_a_number_has_an_extreme_that_is_none():
+    x = torch.randn(4, 8, generator=torch.Generator().manual_seed(0))
+    x[2] = float("nan")
+    x[1, 0] = float("nan")
+    out, places = torch.zeros(4), torch.zeros(8, dtype=torch.int32)
+    with interpreter_watched(Unseen()):
+        row_extremes_kernel[(1,)](x, out, places, WHOLE=False)
+    numbers = [0, 1, 3]
+    assert out[2].isnan() and torch.equal(out[numbers], x.nan_to_num(-9).amax(1)[numbers])
+    assert places[2] == places[6] == 0
+    assert torch.equal(places[4:][numbers].long(), x.nan_to_num(9).argmin(1)[numbers])
+    with interpreter_watched(Unseen()):
+        row_extremes_kernel[(1,)](x, out, places, WHOLE=True)
+        assert out[0] == x.nan_to_num(-9).max()
+        row_extremes_kernel[(1,)](x * float("nan"), out, places, WHOLE=True)
+    assert out[0].isnan()
