@@ -119,11 +119,27 @@ def _all_rows(access: Access, argument: Argument | None, launch: Launch) -> str:
         )
         wholly = outside.any(axis=1 - axis) == (outside | ~access.active).all(axis=1 - axis)
         if is_same and not outside.all() and (wholly.all() or not is_same_along):
-            return (
+            return _other_strides(access, argument) or (
                 f" Some {lines} of this tile are outside, and its mask lets them pass: it must "
-                f"{must_be}, and the offsets take {argument.name}'s strides."
+                f"{must_be}."
             )
     return ""
+
+
+def _other_strides(access: Access, argument: Argument) -> str:
+    """A tile steps otherwise than the tensor's axes do."""
+    pointers, size = access.pointers.astype(np.int64), argument.itemsize
+    steps = [np.unique(np.diff(pointers, axis=axis)) // size for axis in (0, 1)]
+    if any(each.size != 1 for each in steps):  # rows picked one by one, or one row alone
+        return ""
+    down, along = (int(each[0]) for each in steps)
+    strides = [*argument.strides]
+    if down in strides and along in strides[strides.index(down) + 1 :]:
+        return ""
+    text = (
+        f" Rows of this tile lie {down:,} apart and columns {along:,}, and {argument.name}'s axes"
+    )
+    return f"{text} {' and '.join(f'{each:,}' for each in strides)}: look at the strides."
 
 
 def _sizes_given(launch: Launch, argument: Argument | None) -> str:

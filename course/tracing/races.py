@@ -71,7 +71,7 @@ class Remark:
     """A tensor to which something was done that may be right or wrong."""
 
     name: str
-    """Of the tensor, in a sentence."""
+    """Of the tensor, or of the element, in a sentence."""
     line: OwnLine | None
     """The line of the reader's code that did it first, if one is known."""
     updates: bool = False
@@ -313,10 +313,11 @@ class AccessLog:
         if clashes.size:
             i = clashes[0]
             both = program_text(names[first[i]], names[last[i]])
+            along = self._differ_along(names[first[i]], names[last[i]])
             text = (
                 f"Programs {both} wrote different values to {self._place(places[i])}. Each needs "
-                "elements of its own, or tl.atomic_add."
-            ) + self._differ_along(names[first[i]], names[last[i]])
+                f"elements of its own{along}, or tl.atomic_add if these are to be added up."
+            )
             line = self._store_to(places[i])
             return Problem("race", text, names[last[i]], line=line, what="stores")
         for load, line in zip(self._accesses, self._lines, strict=True):
@@ -343,8 +344,7 @@ class AccessLog:
         axes = [axis for axis in range(3) if one[axis] != other[axis]]
         if len(axes) > 1 or sum(size > 1 for size in self._launch.grid) < 2:
             return ""
-        alone = f" They differ along axis {axes[0]} alone: is tl.program_id({axes[0]})"
-        return f"{alone} left out, or multiplied by too little?"
+        return f" (is tl.program_id({axes[0]}) left out there, or multiplied by too little?)"
 
     def _clash_of_lanes(self, store: Access) -> Problem | None:
         """Two lanes of one store that write different values to one place."""

@@ -181,6 +181,12 @@ def _uncalled(place: Place) -> str:
     return ""
 
 
+def _call_of(method: str) -> str:
+    """A call of a method as a launch takes what it gives: a size or a stride for each axis."""
+    several = method.endswith((".stride", ".size"))
+    return method and f"{'*' * several}{method}()"
+
+
 def _called_property(place: Place) -> str:
     """A block's .T that is called."""
     function = place.call.func if place.call else None
@@ -225,11 +231,13 @@ def _meeting(place: Place) -> list[tuple[str, list[int]]]:
     owns = [place.held(0), place.held(1)]
     blocks = owns
     for frame in place.frames:
-        if frame.f_code.co_name == "broadcast_impl_value":
-            blocks = [frame.f_locals["lhs"], frame.f_locals["rhs"]]
+        held = frame.f_locals
+        if frame.f_code.co_name in ("broadcast_impl_value", "dot") and "lhs" in held:
+            blocks = [held["lhs"], held["rhs"]]
     if not all(map(_shape, blocks)):
         return []
-    if place.function and blocks is not owns and isinstance(place.node, ast.Call):
+    is_call = place.function != "tl.dot" and isinstance(place.node, ast.Call)
+    if is_call and blocks is not owns:
         roles = {_is_pointer: "the block of pointers", _is_condition: "the mask"}
         known = ([role for what, role in roles.items() if what(block)] for block in blocks)
         return [
@@ -255,11 +263,12 @@ def _turned(place: Place) -> str:
         if (what, len(fixed), len(other)) == ("the block of pointers", 1, 2):
             return "a block of one axis takes a mask of one, such as offsets < n"
         if len(fixed) == len(other) == 1:
+            reduced = re.search(r"\.(sum|max|min)\(", ast.unparse(place.node))
+            axis = "perhaps it must be reduced along the other axis" if reduced else ""
             if "the value" in (what, name):
-                return "each pointer takes one value, so perhaps a reduction took the wrong axis"
+                return axis or "each pointer takes one value"
             pairs = "for a tile of all pairs give one [:, None] and the other [None, :]"
-            reduced = any(f"{each}(" in what + name for each in ("sum", "max", "min"))
-            return f"{pairs}, or reduce along the other axis" if reduced else pairs
+            return f"{axis}; {pairs}" if axis else pairs
         rows, cols = fixed if len(fixed) == 2 else (0, 0)
         fitting = {
             (cols, rows): "one is turned: take .T of it, or exchange [:, None] and [None, :]",
@@ -295,6 +304,7 @@ FACTS: dict[str, Callable[[Place], object]] = {
     "gathered": lambda place: _shape(place.held(1)) and _subscript(place),
     "in_triton": _in_triton,
     "indexed_pointer": lambda place: place.operand(0) if _is_pointer(place.held(0)) else "",
+    "its_call": lambda place: _call_of(_uncalled(place)),
     "length": _length,
     "listed": _listed,
     "literal": lambda place: text if (text := place.operand(1)).isdigit() else "",

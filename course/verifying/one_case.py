@@ -381,8 +381,8 @@ def _form_problem(out: object, expected: _Expected, contiguous: bool) -> Problem
     if out is None:
         what = "nothing"
         text = (
-            "It returned nothing: end it with `return` and the output. A launch gives None, so "
-            "write no `out =` before it."
+            "It returned nothing: end it with `return` and the output, and write no `out =` before "
+            "a launch, which gives None."
         )
     elif not isinstance(out, Tensor):
         what, text = "no tensor", f"It returned {kind_of(out)}, and must return a tensor."

@@ -40,6 +40,9 @@ FILL_FIRST = (
     "Fill it first: with 0 for a sum or a lock, with the smallest number for a maximum, and with "
     "the largest for a minimum."
 )
+WRITTEN_ELSEWHERE = (
+    "Is it written elsewhere than it is read, or must it be filled first, as by torch.zeros?"
+)
 
 
 @contextlib.contextmanager
@@ -107,7 +110,8 @@ def why_unwritten_matters(
         if not is_left and (bits(other)[index] != bits(out)[index]).item():
             assert log.unwritten
             read = f"{log.unwritten.name} is read before anything is written to it"
-            return f"{read}, and this element is computed from what it held. {FILL_FIRST}"
+            mend = FILL_FIRST if log.unwritten.updates else WRITTEN_ELSEWHERE
+            return f"{read}, and this element is computed from what it held. {mend}"
     return ""
 
 

@@ -23,8 +23,8 @@ def unread_input(
     index: tuple[int, ...],
     expected: Callable[[list[Tensor]], Tensor],
 ) -> tuple[str, str]:
-    """The first number that a wrong element depends on and that is not read for it: its tensor's
-    name, and a sentence; both are empty if there is none.
+    """The first number that a wrong element needs and that is not read for it: its tensor's name,
+    and a sentence; both are empty if there is none.
 
     inputs: the function's, as the launch was given them, with their names. expected: takes inputs
         in float64, and gives the right result.
@@ -64,10 +64,16 @@ def unread_input(
             if not depends(number, places):  # but only on several at once
                 continue
             if not any((argument.numbers(each.addresses) >= 0).any() for each in loads):
-                return argument.name, f"It depends on {argument.name}, which no program reads."
-            text = f"It depends on {argument.place(int(places[0]))}, "
+                return argument.name, f"It needs {argument.name}, which no program reads."
+            text, place = f"It needs {argument.place(int(places[0]))}", places[0]
             if not alone:
-                return argument.name, f"{text}which no program reads."
-            program = program_text(*writers)
-            return argument.name, f"{text}and program {program}, which stores it, reads others."
+                return argument.name, f"{text}, which no program reads."
+            text += f". Program {program_text(*writers)}, which stores it, reads "
+            there = np.flatnonzero(~unread)
+            if not there.size:
+                return argument.name, f"{text}nothing of {argument.name}."
+            begin, end = (argument.place(int(each)) for each in (there[0], there[-1]))
+            if there[0] < place < there[-1]:
+                return argument.name, f"{text}others, from {begin} to {end}."
+            return argument.name, f"{text}{begin} to {end} only."
     return "", ""

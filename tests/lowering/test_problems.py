@@ -92,7 +92,7 @@ def turned_product_kernel(x_ptr, y_ptr, out_ptr):
         (pythons_max_kernel, "*fp32 *fp32", "max compares two blocks, lane by lane: tl.max("),
         (one_before_a_block_kernel, "*fp32 *fp32 i32",
          "most is one fp32 before the loop and fp32 [64] in it: begin with a block, by tl.zeros"),
-        (rows_alone_kernel, "*fp32 *fp32", "so perhaps a reduction took the wrong axis"),
+        (rows_alone_kernel, "*fp32 *fp32", "perhaps it must be reduced along the other axis"),
         (halved_kernel, "*fp32 *fp32", "takes integers, and this is fp32: divide by /"),
         (turned_product_kernel, "*fp16 *fp16 *fp32", "the columns of the first must be as many"),
     ],

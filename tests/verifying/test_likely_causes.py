@@ -156,15 +156,15 @@ def sum_of_two(start):
 
 def test_a_number_is_named_that_the_program_does_not_read():
     two = Case((Input((100,)), Input((100,))))
-    words = "It depends on y_ptr, which no program reads."
+    words = "It needs y_ptr, which no program reads."
     assert words in told(sum_of_two(0), torch.add, two)
-    words = "It depends on y_ptr[0], and program 0, which stores it, reads others."
+    words = "It needs y_ptr[0]. Program 0, which stores it, reads y_ptr[40] to y_ptr[71] only."
     assert words in told(sum_of_two(40), torch.add, two)
 
 
 def test_nothing_is_said_to_be_unread_where_all_of_it_is_read():
     two = Case((Input((100,)), Input((100,))))
-    assert "depends on" not in told(sum_of_two(100), torch.sub, two)
+    assert "It needs" not in told(sum_of_two(100), torch.sub, two)
 
 
 @triton.jit
@@ -197,3 +197,30 @@ def test_a_block_that_begins_far_past_the_end_is_named():
     words = "Its block of 128 begins at element 16,384: with pid * BLOCK_SIZE it would begin at 128"
     case = Case((Input((300,)),))
     assert words in told(launched(numbered_twice_kernel, (3,), 300, 128), torch.clone, case, 128)
+
+
+@triton.jit
+def tile_kernel(x_ptr, out_ptr, n_rows, n_cols, DOWN, ALONG, BLOCK: tl.constexpr):
+    rows = tl.arange(0, BLOCK)
+    cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)
+    x = tl.load(x_ptr + rows[:, None] * DOWN + cols[None, :] * ALONG, mask=mask)
+    tl.store(out_ptr + rows[:, None] * n_cols + cols[None, :], x, mask=mask)
+
+
+@pytest.mark.parametrize(
+    "steps, says",
+    [
+        ((128, 1), ""),
+        ((256, 1), "lie 256 apart and columns 1, and x_ptr's axes 128 and 1: look at the strides"),
+        ((1, 192), "lie 1 apart and columns 192, and x_ptr's axes 128 and 1: look at the strides"),
+    ],
+)
+def test_other_strides_are_told_and_no_mask_blamed(steps, says):
+    def tiled(x):
+        out = torch.empty_like(x)
+        tile_kernel[(2,)](x, out, *x.shape, *steps, BLOCK=64)
+        return out
+
+    result = verify(tiled, torch.clone, [Case((Input((64, 128)),))])
+    assert result.right if not says else says in str(result) and "must be" not in str(result)

@@ -20,7 +20,8 @@ def check_diagnosis(exercise: DiagnosisExercise, answer: object) -> Checked:
     if verdict != "right":
         return Checked(exercise.name, verdict, f"The cause: {why}", kind and f"cause {kind}")
     checked = _mended(exercise, mended)
-    return replace(checked, reason=f"The cause: {why}\n{checked.reason}".strip())
+    named = "The cause" if checked.right else "The cause that you name is right"
+    return replace(checked, reason=f"{named}: {why}\n{checked.reason}".strip())
 
 
 def _without_a_cause(exercise: DiagnosisExercise, mended: AnyValue) -> Checked:

@@ -71,8 +71,6 @@ def _judged(exercise: RegistrationExercise, answer: Callable[..., object]) -> Ju
     """The verdict of an answer, which is called here."""
     try:
         operator = answer(NAME, exercise.forward, _of_rows(exercise.backward))
-        if operator is None:
-            return Judged("to do")
         for kind, text in _problems(exercise, operator):
             return wrong(kind, text)
     except NotContiguousError as error:
