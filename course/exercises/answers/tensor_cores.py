@@ -91,7 +91,7 @@ MISTAKES = {
             means="They return the input's type out of habit; the result is asked for in float32."),
         Mistake("operands exchanged", {
             "tl.load(a_ptrs), tl.load(b_ptrs)": "tl.load(b_ptrs), tl.load(a_ptrs)",
-        }, "does not compile", "reduction dimensions",
+        }, "does not compile", "as many as the rows of the second",
             "input and other must have equal reduction dimensions",
             means="They think that a product does not mind the order; the shapes do, and the "
             "values would too."),
@@ -274,7 +274,7 @@ MISTAKES = {
             "wrong in case 3",
             means="They write down the K that they tried; past it, columns of x are left out."),
         Mistake("the shape of the turned tile", {"[32, 64]": "[64, 32]"},
-            "does not compile", "reduction dimensions",
+            "does not compile", "as many as the rows of the second",
             "input and other must have equal reduction dimensions",
             means="They give the descriptor the shape of w.T; it wants the tile as it lies in "
             "memory."),
