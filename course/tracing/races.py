@@ -222,13 +222,13 @@ class AccessLog:
         activity.reach_of_loads = max(activity.reach_of_loads, loaded)
         if self._launch and self._accesses and not self.problem:
             problem = stray(self._launch, self._accesses, self._lines, self._regions)
+            race, number = None if problem else self._race(), activity.launches - 1
+            race = race and replace(race, launch=number)
             # With atomics, programs can order one another.
-            if all(access.kind != "update" for access in self._accesses):
-                problem = problem or self._race()
-            else:
+            if any(access.kind == "update" for access in self._accesses):
                 self.contended = self.contended or self._contended()
-                self.unordered = self.unordered or self._race()
-            self.problem = problem and replace(problem, launch=activity.launches - 1)
+                self.unordered, race = self.unordered or race, None
+            self.problem = replace(problem, launch=number) if problem else race
         if self._launch:
             self.followed = Followed(self._launch, self._accesses, self._lines)
         self._launch = None
