@@ -189,9 +189,10 @@ def _call_of(method: str) -> str:
 
 def _called_property(place: Place) -> str:
     """A block's .T that is called."""
-    function = place.call.func if place.call else None
-    is_property = isinstance(function, ast.Attribute) and function.attr in ("T", "shape", "dtype")
-    return f".{function.attr}" if is_property and isinstance(function, ast.Attribute) else ""
+    match place.call:
+        case ast.Call(func=ast.Attribute(attr="T" | "shape" | "dtype" as name)):
+            return f".{name}"
+    return ""
 
 
 def _shapeless(place: Place) -> str:

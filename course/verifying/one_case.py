@@ -4,6 +4,7 @@ import contextlib
 import inspect
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -169,15 +170,11 @@ class Trial:
             return None, ""
         from .unread import unread_input
 
-        def expected(tensors: list[Tensor]) -> Tensor:
-            result: Tensor = self.reference(*tensors, *case.scalars)
-            return result
-
         named = [
             (ran.names.in_kernel(each) or ran.names.of_input(i), each.tensor)
             for i, each in enumerate(ran.inputs)
         ]
-        return unread_input(log.followed, named, ran.out, index, expected)
+        return unread_input(log.followed, named, ran.out, index, self._reference_of(case))
 
     def _rounding_line(self, case: Case) -> OwnLine | None:
         """The first line that rounds to 16 bits, and is no load and no store."""
@@ -202,14 +199,20 @@ class Trial:
         """What is allowed of a result: `_held`, and what rounding alone may take it farther off."""
         from .rounding import allowance  # only where kernels run
 
+        held = self._held(case, out)
+        if self.tolerance:
+            return held
+        reference = self._reference_of(case)
+        return allowance(out, expected.exact, expected.own, reference, expected.inputs, held)
+
+    def _reference_of(self, case: Case) -> Callable[..., Tensor]:
+        """The reference as a function of tensors alone."""
+
         def reference(*tensors: Tensor) -> Tensor:
             result: Tensor = self.reference(*tensors, *case.scalars)
             return result
 
-        held = self._held(case, out)
-        if self.tolerance:
-            return held
-        return allowance(out, expected.exact, expected.own, reference, expected.inputs, held)
+        return reference
 
     def exact_inputs(self, case: Case) -> list[Tensor]:
         """A case's inputs in float64; integers as they are."""

@@ -21,12 +21,12 @@ def unread_input(
     inputs: Sequence[tuple[str, Tensor]],
     out: Tensor,
     index: tuple[int, ...],
-    expected: Callable[[list[Tensor]], Tensor],
+    reference: Callable[..., Tensor],
 ) -> tuple[str, str]:
     """The first number that a wrong element needs and that is not read for it: its tensor's name,
     and a sentence; both are empty if there is none.
 
-    inputs: the function's, as the launch was given them, with their names. expected: takes inputs
+    inputs: the function's, as the launch was given them, with their names. reference: takes these
         in float64, and gives the right result.
     """
     loads = [each for each in followed.accesses if each.kind == "load" and each.addresses.size]
@@ -46,10 +46,10 @@ def unread_input(
         places = torch.from_numpy(elements)
         changed.view(-1)[places] = 1 + 1.5 * changed.view(-1)[places]
         given = [changed if i == number else each for i, each in enumerate(exact)]
-        return abs(float(expected(given)[index]) - right) > SEEN * max(1.0, abs(right))
+        return abs(float(reference(*given)[index]) - right) > SEEN * max(1.0, abs(right))
 
     with contextlib.suppress(Exception):  # a reference may refuse other numbers
-        right = float(expected(exact)[index])
+        right = float(reference(*exact)[index])
         for number, argument in enumerate(arguments):
             unread = np.ones(argument.elements, dtype=bool)
             for load in read:
