@@ -54,13 +54,15 @@ test: setup-test
 	COURSE_MODE=cpu $(VENV) $(PYTEST) $(TEST)
 
 # Compiling takes the time, so many processes share the GPU; what must have it to itself follows in one process. A
-# folder for the queue lets cells that measure take turns.
-ON_GPU = COURSE_MODE=gpu REQUIRE=gpu,$(REQUIRE) COURSE_GPU_QUEUE=$(CURDIR)/build/gpu-queue $(ANY)
+# folder for the queue lets cells that measure take turns. Two folders import packages that the machine's own Python
+# may lack, and need no GPU.
+ON_GPU = COURSE_MODE=gpu REQUIRE=gpu,$(REQUIRE) COURSE_GPU_QUEUE=$(CURDIR)/build/gpu-queue $(ANY) \
+  -m pytest --going-on --ignore tests/site --ignore tests/hub
 test-gpu: $(if $(wildcard $(VENV)),setup-dev)
 	@mkdir -p build/gpu-queue
-	$(ON_GPU) -m pytest --going-on -n $(JOBS) --dist loadgroup -m "(gpu or gpu_too) and not alone" $(PART) $(TEST) \
+	$(ON_GPU) -n $(JOBS) --dist loadgroup -m "(gpu or gpu_too) and not alone" $(PART) $(TEST) \
 	  || failed=1; \
-	$(ON_GPU) -m pytest --going-on -m alone $(PART) $(TEST) || failed=1; exit $${failed:-0}
+	$(ON_GPU) -m alone $(PART) $(TEST) || failed=1; exit $${failed:-0}
 
 # Each older Triton is in a folder of its own; torch and the rest are those of .venv. The folder's path is absolute,
 # since tests change the current one.
