@@ -44,6 +44,8 @@ class Problem:
     counted from its first one, as "x_ptr 300"."""
     line: OwnLine | None = None
     """The line of the reader's code that did it, if one is known."""
+    guess: str = ""
+    """The part of the text that says why, which may be for another reason."""
 
     @property
     def reason(self) -> str:
@@ -107,8 +109,8 @@ def outside(
     kind: Literal["reads outside", "writes outside"]
     kind = "reads outside" if access.kind == "load" else "writes outside"
     text = f"Program {program_text(access.program)} {VERBS[access.kind]} {place}."
-    text += why_outside(access, argument, launch, before)
-    return Problem(kind, text, access.program, line=line, what=what)
+    why = why_outside(access, argument, launch, before)
+    return Problem(kind, text + why, access.program, line=line, what=what, guess=why)
 
 
 class Storages:

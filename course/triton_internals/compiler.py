@@ -16,6 +16,7 @@ from typing import Any
 import triton
 from triton import JITFunction
 from triton.backends.compiler import GPUTarget
+from triton.backends.nvidia.compiler import CUDABackend
 from triton.compiler import compiler
 from triton.compiler.compiler import CompiledKernel as CompiledKernel
 from triton.compiler.compiler import make_backend
@@ -147,6 +148,8 @@ class CompiledLaunches:
     kernels: list[CompiledKernel]
     problems: list[CompileError]
     """Also those that the launcher has caught."""
+    unfinished: int = 0
+    """How many were compiled up to Triton's own IR alone."""
 
 
 FixedTypes = dict[str, tuple[str, Any]]
@@ -171,21 +174,54 @@ def types_fixed(kernel: JITFunction, types: FixedTypes) -> contextlib.AbstractCo
     return patched(kernel, device_caches=defaultdict(create_binder))
 
 
+MOST_UNFINISHED = 20
+"""Launches that are compiled up to Triton's own IR. The JIT keeps none of it, so that a launch for
+each element would compile the same again and again."""
+
+
+class _FarEnoughError(BaseException):
+    """A kernel has come through Triton's own IR. No launcher catches it for a compiler's error."""
+
+
 @contextlib.contextmanager
-def launches_compiled(target: GPUTarget) -> Iterator[CompiledLaunches]:
+def _stopped_before_llvm() -> Iterator[None]:
+    own_make_llir = CUDABackend.make_llir
+
+    def make_llir(self: CUDABackend, module: Any, *args: AnyValue) -> Any:
+        if "tt.return %" in str(module):  # a kernel that returns a value is refused only there
+            return own_make_llir(self, module, *args)
+        raise _FarEnoughError
+
+    with patched(CUDABackend, make_llir=make_llir):
+        yield
+
+
+@contextlib.contextmanager
+def launches_compiled(
+    target: GPUTarget, *, to_machine_code: bool = True
+) -> Iterator[CompiledLaunches]:
     """While active, a launch compiles its kernel for `target` as the JIT would, and runs nothing.
 
     A launch that does not compile raises CompileError. Only where Triton's interpreter is off.
+
+    to_machine_code: otherwise no further than TTGIR, in a third of the time, which shows all but
+        what LLVM and the assembler refuse; no kernels come of it. For NVIDIA's GPUs.
     """
     launches = CompiledLaunches([], [])
     own_run = JITFunction.run
+    stopped = contextlib.nullcontext() if to_machine_code else _stopped_before_llvm()
 
     def run(
         self: JITFunction, *args: AnyValue, grid: Any, warmup: bool, **kwargs: AnyValue
-    ) -> CompiledKernel:
+    ) -> CompiledKernel | None:
+        if launches.unfinished == MOST_UNFINISHED:
+            return None
         try:
             with assembler_watched():
                 kernel = own_run(self, *args, grid=grid, warmup=True, **kwargs)
+        except _FarEnoughError:
+            launches.unfinished += 1
+            return None
         except (TypeError, OSError):
             raise  # the arguments do not fit, the disk is full: nothing that the compiler says
         except Exception as error:
@@ -195,7 +231,12 @@ def launches_compiled(target: GPUTarget) -> Iterator[CompiledLaunches]:
         launches.kernels.append(kernel)
         return kernel
 
-    with patched(JITFunction, run=run), driver_of(target, runs_trials=True), _whole_tracebacks():
+    with (
+        patched(JITFunction, run=run),
+        driver_of(target, runs_trials=True),
+        _whole_tracebacks(),
+        stopped,
+    ):
         yield launches
 
 

@@ -63,15 +63,15 @@ def rerun(
     case: Case,
     undefined_as_zero: bool = False,
     fill: Fill | None = None,
-    backwards: bool = False,
+    sample: Sample | None = None,
 ) -> Tensor | Exception:
     """What a function returns for a case, wherever it is wrong, or how it fails.
 
     undefined_as_zero: put 0 in masked lanes that the language leaves undefined.
     fill: put this in memory that nothing has written.
-    backwards: run the programs of a launch from the last one to the first.
+    sample: the programs to run of a launch's grid, in order; by default all, as on a GPU.
     """
-    log, sample = AccessLog(lambda _: []), _from_the_last if backwards else None
+    log = AccessLog(lambda _: [])
     arguments = case.arguments(DEVICE)
     with GuardedAllocations(fill), watched(log, undefined_as_zero, sample):
         try:
@@ -175,7 +175,7 @@ def _by_the_order(
 ) -> Problem | None:
     if not log.contended and not log.unordered:
         return None
-    other = rerun(function, case, backwards=True)
+    other = rerun(function, case, sample=_from_the_last)
     if isinstance(other, Exception) and lacking(other) == WAITING:  # for a program before it
         return None
     text, index = wrong(other)

@@ -644,6 +644,16 @@ MISTAKES = {
             "wrong", "so that a program has a long one in each round", "not turned",
             means="They take tiles in their order; under a causal mask program 0 then has the "
             "longest of each round."),
+        Mistake("turned for as many programs as tiles", {
+            "turned(nth, n_programs, n_tiles) if": "turned(nth, n_tiles, n_programs) if",
+        }, "wrong", "so that a program has a long one in each round", "not turned",
+            means="They exchange the two numbers that turned takes; then there is one round, which "
+            "is not turned."),
+        Mistake("turned twice", {
+            "turned(nth, n_programs, n_tiles) if":
+            "turned(turned(nth, n_programs, n_tiles), n_programs, n_tiles) if",
+        }, "wrong", "so that a program has a long one in each round", "not turned",
+            means="They turn what is turned already, which gives the order of the numbers."),
         Mistake("the blocks turned around", {
             "BLOCK_M, BLOCK_N, HEADS_PER_KEY_HEAD, SPECIALIZE":
             "BLOCK_N, BLOCK_M, HEADS_PER_KEY_HEAD, SPECIALIZE",

@@ -23,7 +23,16 @@ from course.triton_internals.jit_functions import is_gluon, plain_function
 from course.type_names import AnyValue, kind_of
 from course.verifying.text_slips import advice_on
 
-from .worker import TARGET_IN_WORDS, Tried, Where, compile_answer, compile_seen, run_answer
+from .worker import (
+    SEARCH_S,
+    TARGET_IN_WORDS,
+    Tried,
+    Where,
+    compile_answer,
+    compile_seen,
+    find_change,
+    run_answer,
+)
 
 if TYPE_CHECKING:
     from course.tracing.replay import Replay
@@ -75,6 +84,8 @@ def check_code(
     if _is_stub(source, exercise.name):
         return Checked(exercise.name, "to do")
     tried = _try(exercise, source)
+    if change := _one_change(exercise, source, tried):
+        tried = _with_change(tried, change)
     if tried.judged.verdict in SLIPS_SHOW:
         tried = _with_advice(tried, source)
     checked = Checked(exercise.name, *tried.judged, tried.notes)
@@ -84,6 +95,28 @@ def check_code(
     note = f'See it step by step: check("{exercise.name}", {name}).replay()'
     stepper = partial(_stepper, exercise.name, source, tried.where, tried.judged.reason)
     return replace(checked, notes=[*tried.notes, note], stepper=stepper)
+
+
+def _one_change(exercise: CodeExercise | RegistrationExercise, source: Source, tried: Tried) -> str:
+    """Where one small change makes a wrong answer right, in a sentence; empty if that is not known,
+    or if the slip is."""
+    if tried.where is None or tried.judged.kind.startswith("slip") or MODE.in_page:
+        return ""
+    assert isinstance(exercise, CodeExercise)
+    limited = find_change.within(kind="interpret", timeout_s=3 * SEARCH_S)
+    try:
+        found = limited.ended(exercise.name, source, tried.where)
+    except CourseError:  # it has taken its worker with it
+        return ""
+    return found.value or ""
+
+
+def _with_change(tried: Tried, change: str) -> Tried:
+    """The same with the change that was found, in place of a guess."""
+    reason = tried.judged.reason
+    if tried.guess:
+        reason = "\n".join(filter(None, reason.replace(tried.guess, "").split("\n")))
+    return replace(tried, judged=tried.judged._replace(reason=f"{reason}\n{change}"))
 
 
 def _stepper(exercise_name: str, source: Source, where: Where, reason: str) -> "Replay":
@@ -153,7 +186,8 @@ def _functions(text: str) -> dict[str, str]:
 def _try(exercise: CodeExercise | RegistrationExercise, source: Source) -> Tried:
     """Compile an answer, meanwhile run it in the interpreter, and then on a GPU if there is one.
 
-    What runs wrong is compiled for the first case alone, which tells whether the compiler takes it.
+    What runs wrong is compiled for the first case alone, and not to its end: that tells whether
+    Triton takes it.
     """
     if isinstance(exercise, RegistrationExercise):
         from .registration import try_registration
@@ -195,12 +229,11 @@ def _try(exercise: CodeExercise | RegistrationExercise, source: Source) -> Tried
 
 
 def _in_both_children(exercise: CodeExercise, source: Source) -> tuple[Ended[Tried], Ended[Tried]]:
-    """Compile an answer for its first case in one child, and run it on all in another, side by
-    side."""
+    """Compile an answer briefly in one child, and run it on all cases in another, side by side."""
     answer = exercise.name, source
     with ThreadPoolExecutor(2) as children:
         both = [
-            children.submit(lambda: _in_child(compile_answer, exercise, "compile", *answer, 1)),
+            children.submit(lambda: _in_child(compile_answer, exercise, "compile", *answer, True)),
             children.submit(lambda: _in_child(run_answer, exercise, "interpret", *answer)),
         ]
         try:

@@ -32,6 +32,8 @@ UNTIMED = (
     "Nothing was timed here: in place of the tuner's trials, check ran the kernel once "
     "with each configuration, on the tensors as the run before left them."
 )
+SEARCH_S = 4.0
+"""How long small changes of a wrong answer are tried."""
 MOST_ELEMENTS = 2**23
 """Of a case in CPU mode: a longer one may have to go past a grid that reaches `verify`'s own
 limit."""
@@ -68,6 +70,8 @@ class Tried:
     """Whether it is wrong because it raised an exception."""
     where: Where | None = None
     """Where it goes wrong, if that can be stepped through."""
+    guess: str = ""
+    """The part of the reason that says why, which may be for another reason."""
     launches: bytes = b""
     """What it launched in the interpreter, where nothing speaks against it: packed, since only
     children make use of it."""
@@ -96,18 +100,20 @@ def refuse_forks() -> None:
 
 
 @runs_in("compile", prepare=_prepare)
-def compile_answer(exercise_name: str, source: Source, cases: int | None = None) -> Tried:
-    """Compile whatever the answer launches on the exercise's first `cases` cases (None: on all),
-    for `TARGET`."""
+def compile_answer(exercise_name: str, source: Source, briefly: bool = False) -> Tried:
+    """Compile whatever the answer launches on the exercise's cases, for `TARGET`.
+
+    briefly: the first case alone, and up to TTGIR, where almost all is refused that ever is.
+    """
     refuse_forks()
     exercise = code_exercise(exercise_name)
     function = exercise.function(source.load())
 
     def launch() -> None:
-        for case in exercise.cases[:cases]:
+        for case in exercise.cases[:1] if briefly else exercise.cases:
             function(*case.arguments("cpu"))
 
-    return _compilation(exercise, source, launch)
+    return _compilation(exercise, source, launch, briefly)
 
 
 @runs_in("compile", prepare=_prepare)
@@ -123,10 +129,23 @@ def compile_seen(exercise_name: str, source: Source, launches: bytes) -> Tried:
     return _compilation(code_exercise(exercise_name), source, launch)
 
 
-def _compilation(exercise: CodeExercise, source: Source, launch: Callable[[], None]) -> Tried:
+@runs_in("interpret", prepare=_prepare)
+def find_change(exercise_name: str, source: Source, where: Where) -> str:
+    """Where one small change makes a wrong answer right, as a sentence; empty if that is not found
+    in `SEARCH_S` seconds."""
+    refuse_forks()
+    from .one_change import change_that_helps  # a session does not load it
+
+    return change_that_helps(code_exercise(exercise_name), source, where, SEARCH_S)
+
+
+def _compilation(
+    exercise: CodeExercise, source: Source, launch: Callable[[], None], briefly: bool = False
+) -> Tried:
     """What the compiler says where `launch` launches."""
     target, untold = target_of(TARGET), ""
-    with known_by_its_files(), launches_compiled(target.triton) as launches:
+    compiled = launches_compiled(target.triton, to_machine_code=not briefly)
+    with known_by_its_files(), compiled as launches:
         try:
             launch()
         except Exception as error:
@@ -141,7 +160,7 @@ def _compilation(exercise: CodeExercise, source: Source, launch: Callable[[], No
     for kernel in launches.kernels:
         if judged := compiled_problem(exercise, kernel, target):
             return Tried(judged)
-    if not launches.kernels:
+    if not launches.kernels and not launches.unfinished:
         untold = untold or "it launched no kernel"
     return Tried(Judged("right"), untold=untold)
 
@@ -172,7 +191,8 @@ def run_answer(exercise_name: str, source: Source) -> Tried:
             judged = judged_wrong(exercise, function, cases, number, outcome, *more)
             where = Where(number, problem.program, problem.launch, problem.index, reach)
             raised = problem.kind == "raised"
-            return Tried(judged, raised=raised, where=where if MODE.interpreting else None)
+            stepped = where if MODE.interpreting else None
+            return Tried(judged, raised=raised, where=stepped, guess=problem.guess)
     from .work import work_problem
 
     for case, outcome in zip(cases, outcomes, strict=False):

@@ -343,8 +343,11 @@ def _divided(stages: dict[str, str]) -> Judged | None:
             "tiles, by warp_specialize=True."
         )
         return wrong("not divided", text)
-    # Without a causal mask all tiles are equally long, and n_blocks is 1, a constant.
-    if any(f"divsi {nth}, %n_blocks " in ttir for nth in re.findall(r"scf\.for (%[\w.]+) =", ttir)):
+    # Without a causal mask all tiles are equally long, and n_blocks is 1, a constant. Which round a
+    # tile is of is its number divided by the step, by which nothing else is divided.
+    loops = re.findall(r"scf\.for (%[\w.]+) = .* step (%[\w.]+)", ttir)
+    turned = (re.findall(rf"divsi (%[\w.]+), {step} ", ttir) == [nth] for nth, step in loops)
+    if re.search(r"divsi .*, %n_blocks ", ttir) and not any(turned):
         text = (
             "Under a causal mask its tiles come in the order of their numbers, so that a program "
             "has a long one in each round: take turned(nth, n_programs, n_tiles)."
