@@ -56,12 +56,13 @@ def raising_line(error: BaseException) -> OwnLine | None:
 
 def _own_lines(frames: Iterable[tuple[FrameType, int]]) -> Iterator[OwnLine]:
     for frame, number in frames:
-        if _is_own(frame.f_code.co_filename):
+        if is_own(frame.f_code.co_filename):
             yield OwnLine(frame.f_code.co_filename, number)
 
 
 @lru_cache(maxsize=4096)
-def _is_own(file: str) -> bool:
+def is_own(file: str) -> bool:
+    """Whether it is the reader's file or cell, and not Python's, a package's or this course's."""
     if file.startswith("<"):
         return file.startswith("<cell")
     return not file.startswith(OTHERS)

@@ -114,8 +114,9 @@ class Trial:
             if lacks_types:
                 return left_to_the_gpu(case, "the interpreter's bfloat16 arithmetic is wrong", work)
             cause, line = self._cause(case, ran, index)
+            guess = cause if is_poison(out[index]) else ""
             text = "\n".join(filter(None, (text, cause)))
-            return _wrong(case, Problem("wrong", text, index=index, line=line))
+            return _wrong(case, Problem("wrong", text, index=index, line=line, guess=guess))
         again = None
         if not lacks_types and may_be_wrong_elsewhere(log):
             again = partial(problem_elsewhere, self.function, case, out, log, wrong_at)
@@ -151,6 +152,11 @@ class Trial:
                 "here: this element is computed from them."
             )
             return why, log.undefined.line
+        if MODE.interpreting and log.followed and ran.comes_out_nan(index):
+            from .first_nan import first_nan  # only where there is one
+
+            if writes := log.followed.writes(out, index):
+                return first_nan(self.function, case, writes[-1].program)
         unread, why = self._unread(case, ran, index)
         cause = why_wrong(log.followed, unread) if log.followed else ("", None)
         if cause[0] or why:
@@ -327,6 +333,11 @@ class _Ran:
         """As `CaseOutcome` has it."""
         given = {each.buffer.data_ptr() for each in self.inputs}
         return not self.log.storages <= given | self.allocated.storages
+
+    def comes_out_nan(self, index: tuple[int, ...]) -> bool:
+        """Whether an element is a NaN that is to be a number."""
+        is_nan = self.out.is_floating_point() and self.out[index].isnan().item()
+        return bool(is_nan) and not self.expected.exact[index].isnan().item()
 
     @property
     def untouched(self) -> str:
