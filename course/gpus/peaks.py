@@ -74,7 +74,7 @@ class Gpu:
         if kind.startswith(("fp4", "fp8")):  # where they lack it, the compiler converts it
             wider = (kind[:3], "fp8", "fp16")
             return next((self.dot[each] for each in wider if each in self.dot), None)
-        return self.dot.get("tf32" if kind == "tf32x3" else kind)
+        return self.dot.get(kind.partition("x")[0])
 
 
 _RECORDS = Path(__file__).parent / "recorded"
@@ -82,7 +82,7 @@ _L2_H200 = json.loads((_RECORDS / "nvidia-h200.json").read_text())["l2_tb_s"]
 _HALF_H100 = {"bf16": 133.8, "fp16": 133.8}
 _TENSOR_H100 = {"tf32": 494.7, "bf16": 989.4, "fp16": 989.4, "fp8": 1978.9, "int8": 1978.9}
 
-# Three products of tf32 make one of tf32x3: the rate of tf32 bounds that too.
+# Three products of tf32 make one of tf32x3, or of bf16 one of bf16x3: their rate bounds that too.
 _ALL = (
     Gpu(
         "A100", ("NVIDIA A100-SXM4-80GB",), "sm_80", memory=2.039,

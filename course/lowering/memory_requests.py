@@ -106,22 +106,25 @@ def _is_first(steps: list[int]) -> np.ndarray:
 
 _OPERATION = re.compile(
     r"(tt\.load|tt\.store|tt\.atomic_rmw|tt\.atomic_cas|ttg\.async_copy_global_to_local"
-    r"|amdg\.buffer_load|amdg\.buffer_store|ttng\.async_tma_copy_\w+|tt\.descriptor_\w+)\b"
+    r"|amdg\.buffer_(?:load|store|atomic)\w*|ttng\.async_tma_\w+|tt\.descriptor_\w+)\b"
 )
-_KINDS: dict[str, Kind] = {"store": "store", "local_to_global": "store", "atomic": "update"}
+_KINDS: dict[str, Kind] = {
+    "store": "store", "local_to_global": "store", "scatter": "store", "atomic": "update",
+    "reduce": "update",
+}  # fmt: skip
 
 # NVIDIA: ld.global.v4.b32, st.global.b16, atom.global.…, and the number of bytes that cp.async
 # names.
 _PTX = re.compile(
-    r"\b(ld|st|atom|red)\.(?:\w+\.)*?global(?:\.[\w:]+)*?(?:\.v(\d))?\.[bfus](\d+)"
+    r"\b(ld|st|atom|red)\.(?:\w+\.)*?global(?:\.[\w:]+)*?(?:\.v(\d))?\.(?:bf|[bfus])(\d+)(x2)?"
     r"|cp\.async\.\w+\.shared\.global[^,]*,[^,]*, (\w+)"
 )
-# AMD: global_load_dwordx4, buffer_store_short, global_load_b128.
+# AMD: global_load_dwordx4, buffer_store_short, global_load_b128, global_atomic_pk_add_f16.
 _GCN = re.compile(
     r"\b(?:global|buffer|flat)_(load|store|atomic)\w*?_"
-    r"(?:(dword|short|ushort|byte|ubyte)(?:x(\d))?|b(\d+))"
+    r"(?:(dword|short|ushort|byte|ubyte|pk)(?:x(\d))?|b(\d+))"
 )
-_GCN_BYTES = {"dword": 4, "short": 2, "ushort": 2, "byte": 1, "ubyte": 1}
+_GCN_BYTES = {"dword": 4, "pk": 4, "short": 2, "ushort": 2, "byte": 1, "ubyte": 1}
 
 
 def requests_of(lowered: Lowered) -> list[Requests]:
@@ -204,10 +207,11 @@ def _widths(lowered: Lowered, calls: CallSites) -> tuple[dict[Key, int], set[Key
 def _moved_bytes(instruction: str) -> tuple[Kind, int] | None:
     """What an instruction does to global memory, and the bytes of each thread that it moves."""
     if match := _PTX.search(instruction):
-        if match[4]:  # into shared memory
-            return "load", int(match[4], 0)
+        if match[5]:  # into shared memory
+            return "load", int(match[5], 0)
+        elements = int(match[2] or 1) * (2 if match[4] else 1)
         kinds: dict[str, Kind] = {"ld": "load", "st": "store"}
-        return kinds.get(match[1], "update"), int(match[2] or 1) * int(match[3]) // 8
+        return kinds.get(match[1], "update"), elements * int(match[3]) // 8
     if match := _GCN.search(instruction):
         kind: Kind = "update" if match[1] == "atomic" else "load" if match[1] == "load" else "store"
         return kind, int(match[4]) // 8 if match[4] else _GCN_BYTES[match[2]] * int(match[3] or 1)

@@ -142,7 +142,7 @@ def _draw_requests(axes: Axes, title: str, counts: AccessCounts, color: str) -> 
     axes.set_title(f"{title}\n{_requests_text(counts)}", fontsize=9, loc="left")
     if counts.lanes:
         touched = draw_lane_arrows(axes, counts.lanes, color)
-        count = len(counts.lanes)
+        count = sum(end > first for first, end in counts.lanes)
         lanes = f"{count} threads reach" if count > 1 else "one thread reaches"
         return f" In the first request {lanes} into {sectors_text(touched)}."
     why = "asks for nothing in the first program"

@@ -52,6 +52,9 @@ class Replay(anywidget.AnyWidget):
         self.recording = recording
         opened = recording.opened or program or (0, 0, 0)
         self.opened = opened if opened in self._programs else next(iter(self._programs))
+        if program and program not in self._programs:
+            reached = f"Program {program_text(program)} was not reached before the launch ended"
+            recording.notes.append(f"{reached}: this is program {program_text(self.opened)}.")
         self._texts = [
             text for function in recording.functions for text in function.text.split("\n")
         ]
@@ -128,8 +131,9 @@ class Replay(anywidget.AnyWidget):
         for step in steps:
             lines.append(f"line {step.line:4}  {self._texts[step.row]}".rstrip())
             lines += [f"{'':9}| {text}" for text in _done(step)]
-        left = len(self.steps) - len(steps)
-        return [*lines, *([f"{left:,} more steps."] if left else [])]
+        left, cut = len(self.steps) - len(steps), self._programs[self.opened].cut
+        more = f"{left:,} more steps{', and others that were not kept' * cut}."
+        return [*lines, *([more] if left else [])]
 
     def _static_html(self) -> str:
         paragraphs = (f"<p>{html.escape(text)}</p>" for text in (self._title, *self._sentences))

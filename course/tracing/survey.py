@@ -74,10 +74,11 @@ def survey(
         none_ended = "No program had ended by then."
         notes.append(f"{counts.stopped} {counted if counts.programs else none_ended}")
     notes += notes_of(counts, plan)
-    if any(access.guessed for access in counts.accesses):
+    if guessed := sorted({each.line for each in counts.accesses if each.guessed and lowered}):
+        where = f"line{'s' * (len(guessed) > 1)} {', '.join(map(str, guessed))}"
         notes.append(
-            "Where no compiled access was found, sectors are counted for 32 neighboring lanes at "
-            "a time."
+            f"No compiled access was found of {where}: the compiler may have left it out. Here it "
+            "counts, with 32 neighboring lanes at a time."
         )
     return Survey(launch, counts, resources, texts, notes)
 

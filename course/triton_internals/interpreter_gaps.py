@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator
@@ -38,6 +39,7 @@ def gaps_filled() -> Iterator[None]:
     - kernels that take names from the function around them;
     - grids that are lists;
     - conversions from and to 8 bits, rounded to the nearest;
+    - products in several parts of bfloat16 (`bf16x3`, `bf16x6`), in float32;
     - tl.atomic_xchg of floats;
     - those functions of libdevice that NumPy or Python has.
 
@@ -73,6 +75,7 @@ def gaps_filled() -> Iterator[None]:
         patched(interpreter.FunctionRewriter, ast_transformer=_KernelTransformer()),
         patched(interpreter.FunctionRewriter, _compile_and_exec=_with_closure),
         patched(interpreter.InterpretedFunction, rewritten_fn=_rewritten),
+        patched(interpreter.interpreter_builder, options=_with_precisions()),
         patched(interpreter.GridExecutor, __init__=_with_grid),
         patched(interpreter.ReduceOps, sum=summed, min_max=extreme),
         patched(interpreter._interpreter, atomic_rmw=_atomic_update),
@@ -83,6 +86,13 @@ def gaps_filled() -> Iterator[None]:
             stack.enter_context(patched(module, **functions))
         stack.callback(taken_over.restore)
         yield
+
+
+def _with_precisions() -> Any:
+    """The interpreter's options, with all the precisions that compiled products may have."""
+    options = interpreter.interpreter_builder.options
+    known = dict.fromkeys((*options.allowed_dot_input_precisions, "bf16x3", "bf16x6"))
+    return dataclasses.replace(options, allowed_dot_input_precisions=tuple(known))
 
 
 def are_filled() -> bool:

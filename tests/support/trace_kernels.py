@@ -327,3 +327,24 @@ def converted_dot_kernel(x_ptr, out_ptr, DTYPE: tl.constexpr):
     places = tl.arange(0, 32)[:, None] * 32 + tl.arange(0, 32)[None, :]
     x = tl.load(x_ptr + places).to(DTYPE)
     tl.store(out_ptr + places, tl.dot(x, x, input_precision="ieee"))
+
+
+@triton.jit
+def unused_load_kernel(x_ptr, y_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.arange(0, BLOCK_SIZE)
+    x = tl.load(x_ptr + offsets)
+    y = tl.load(y_ptr + offsets)  # noqa: F841
+    tl.store(out_ptr + offsets, x)
+
+
+@triton.jit
+def sum_by_atomics_kernel(x_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.arange(0, BLOCK_SIZE)
+    tl.atomic_add(out_ptr + offsets, tl.load(x_ptr + offsets))
+
+
+@triton.jit
+def precise_dot_kernel(a_ptr, c_ptr, PRECISION: tl.constexpr):
+    rows, cols = tl.arange(0, 32)[:, None], tl.arange(0, 32)[None, :]
+    a = tl.load(a_ptr + rows * 32 + cols)
+    tl.store(c_ptr + rows * 32 + cols, tl.dot(a, a, input_precision=PRECISION))

@@ -591,6 +591,36 @@ X = floats(1032)
 MISALIGNED = (X[:1024], X[1:1025], floats(1024), 1024)
 
 
+def test_a_load_that_the_compiler_leaves_out_is_named():
+    kernel = kernels.unused_load_kernel
+    counted = cost(kernel, (1,), floats(512), floats(512), floats(512), BLOCK_SIZE=512)
+    line = kernel.fn.__code__.co_firstlineno + 4
+    assert f"No compiled access was found of line {line}: the compiler may have" in str(counted)
+
+
+@pytest.mark.parametrize("target", ["H200", "A100", "MI300X"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_atomics_side_by_side_ask_for_what_they_move(dtype, target):
+    x = torch.ones(512, dtype=dtype)
+    kernel = kernels.sum_by_atomics_kernel
+    counted = cost(kernel, (1,), x, x.clone(), BLOCK_SIZE=512, target=target)
+    assert sectors(counted)["update", "out_ptr"] == (x.nbytes // 32, x.nbytes // 32)
+    assert "No compiled access" not in str(counted)
+
+
+@pytest.mark.parametrize(("precision", "parts"), [("bf16x3", 1), ("bf16x6", 1), ("tf32x3", 2)])
+def test_products_in_parts_are_bound_by_the_rate_of_their_parts(precision, parts):
+    a = floats(32, 32)
+    counted = cost(kernels.precise_dot_kernel, (1,), a, torch.empty(32, 32), precision)
+    assert counted.dot == {precision: 2 * 32**3}
+    assert f"tensor cores {parts * 2 * 32**3 / 989.4e3:.3g} ns" in str(counted)
+
+
+def test_a_picture_of_few_lanes_counts_the_threads_that_ask():
+    launch = kernels.add_kernel, (1,), floats(5), floats(5), floats(5), 5
+    assert "In the first request 3 threads reach" in draw.access(*launch, BLOCK_SIZE=256).alt
+
+
 def test_a_picture_of_accesses_says_who_touches_what():
     add_kernel, total_kernel = kernels.add_kernel, kernels.shared_total_kernel
     requests = draw.access(add_kernel, (1,), *MISALIGNED, BLOCK_SIZE=1024).alt

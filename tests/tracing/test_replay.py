@@ -219,6 +219,20 @@ def test_a_loop_without_end_is_stopped(monkeypatch):
     assert shown.steps[-1].error
 
 
+def test_a_program_that_the_launch_does_not_reach_is_named(monkeypatch):
+    monkeypatch.setattr("course.tracing.api.TRACE_S", 1)
+    shown = replay(kernels.endless_kernel, (4,), floats(4).abs(), program=3)
+    text = "Program 3 was not reached before the launch ended: this is program 0."
+    assert text in str(shown)
+    assert text in shown.trace["notes"]
+
+
+def test_steps_that_are_not_kept_are_told_of():
+    launch = kernels.row_sum_kernel, (1,), floats(8 * 2000), torch.empty(1), 8 * 2000
+    said = str(replay(*launch, BLOCK_SIZE=8))
+    assert "more steps, and others that were not kept." in said
+
+
 def test_nan_and_infinity_are_seen():
     x = floats(4096)
     x[3], x[2000], x[2001] = float("inf"), float("nan"), 5.0
