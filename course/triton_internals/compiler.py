@@ -16,7 +16,6 @@ from typing import Any
 import triton
 from triton import JITFunction
 from triton.backends.compiler import GPUTarget
-from triton.backends.nvidia.compiler import CUDABackend
 from triton.compiler import compiler
 from triton.compiler.compiler import CompiledKernel as CompiledKernel
 from triton.compiler.compiler import make_backend
@@ -185,6 +184,8 @@ class _FarEnoughError(BaseException):
 
 @contextlib.contextmanager
 def _stopped_before_llvm() -> Iterator[None]:
+    from triton.backends.nvidia.compiler import CUDABackend  # which no page has
+
     own_make_llir = CUDABackend.make_llir
 
     def make_llir(self: CUDABackend, module: Any, *args: AnyValue) -> Any:
@@ -247,8 +248,9 @@ def compile_for_types(
     divisible: list[str],
     target: GPUTarget,
     options: AnyValues,
-) -> CompiledKernel:
-    """Compile a kernel for types that are named and not taken from values. Raises CompileError.
+) -> tuple[CompiledKernel, str]:
+    """Compile a kernel for types that are named and not taken from values. With it comes what the
+    assembler said. Raises CompileError.
 
     signature: each argument's type, "constexpr" for those in `constants`. divisible: the arguments
         that are divisible by 16.
@@ -256,10 +258,15 @@ def compile_for_types(
     """
     attributes = {(kernel.arg_names.index(name),): [["tt.divisibility", 16]] for name in divisible}
     try:
-        with driver_of(target, runs_trials=False), assembler_watched(), _whole_tracebacks():
+        with (
+            driver_of(target, runs_trials=False),
+            assembler_watched() as calls,
+            _whole_tracebacks(),
+        ):
             kernel.create_binder()  # sets the next line's class, another one for a kernel in Gluon
             source = kernel.ASTSource(kernel, signature, constants, attributes)
-            return triton.compile(source, target=target, options=options)
+            compiled = triton.compile(source, target=target, options=options)
+            return compiled, "".join(call.log for call in calls)
     except OSError:
         raise
     except Exception as error:
