@@ -11,6 +11,7 @@ import dis
 import inspect
 import linecache
 import os
+import re
 import sys
 import textwrap
 from dataclasses import dataclass, fields, is_dataclass
@@ -54,7 +55,18 @@ class Definition:
     @property
     def place(self) -> str:
         """The file as a sentence names it."""
-        return "your cell" if self.file.startswith("<cell") else os.path.basename(self.file)
+        return place_of(self.file)
+
+
+OTHER_CELL = re.compile(r"<cell elsewhere, of (\w+)>")
+
+
+def place_of(file: str) -> str:
+    """A file or cell as a sentence names it: "your cell" is that of the function itself."""
+    if other := OTHER_CELL.fullmatch(file):
+        return f"the cell of {other[1]}"
+    is_cell = file.startswith("<cell") or "ipykernel_" in file
+    return "your cell" if is_cell else os.path.basename(file)
 
 
 @dataclass(frozen=True)
@@ -135,8 +147,8 @@ def source_of(value: AnyValue, kernels_as_text: bool = False) -> Source:
         names.
     Raises CourseError that names what cannot go along.
     """
-    into = _Collection({}, {}, {}, {}, kernels_as_text)
     function = plain_function(value) or inspect.unwrap(value)
+    into = _Collection({}, {}, {}, {}, kernels_as_text, function.__code__.co_filename)
     into.values[function.__name__] = value
     _collect_function(function.__name__, value, function, into)
     # course goes first: importing it picks the mode, which must come before Triton is imported.
@@ -158,6 +170,8 @@ class _Collection:
     values: AnyValues
     """What each name means."""
     kernels_as_text: bool
+    file: str
+    """Where the function itself stands."""
 
 
 def _collect(name: str, value: AnyValue, into: _Collection, advice: str) -> None:
@@ -210,7 +224,7 @@ def _collect_function(name: str, value: AnyValue, function: Function, into: _Col
     is_kernel = plain_function(value) is not None
     closure = _closure(function, is_kernel)
     into.definitions[name] = None  # holds its place against a cycle
-    definition = _definition(name, value, function)
+    definition = _definition(name, value, function, into.file)
     parsed = _parsed(definition.text)
     if parsed.name != function.__name__:
         raise CourseError(
@@ -331,7 +345,7 @@ def _closure(function: Function, is_kernel: bool) -> dict[str, Any]:
     return outer
 
 
-def _definition(name: str, value: AnyValue, function: Function) -> Definition:
+def _definition(name: str, value: AnyValue, function: Function, own_file: str) -> Definition:
     if function.__name__ == "<lambda>":
         raise CourseError(f"{name} is a lambda: give it a name with `def`.")
     try:
@@ -342,15 +356,17 @@ def _definition(name: str, value: AnyValue, function: Function) -> Definition:
             "define it in a cell or a file."
         ) from error
     text = textwrap.dedent("".join(lines)).rstrip()
-    return Definition(name, text, _stable_file(name, function), first, jit_decorator(value))
+    file = _stable_file(name, function, own_file)
+    return Definition(name, text, file, first, jit_decorator(value))
 
 
-def _stable_file(name: str, function: Function) -> str:
+def _stable_file(name: str, function: Function, own_file: str) -> str:
     """The path of a function's file; for a cell, whose path changes with the session, a name of
     ours."""
     file = function.__code__.co_filename
-    is_cell = "ipykernel_" in file or not os.path.exists(file)
-    return f"<cell of {name}>" if is_cell else file
+    if "ipykernel_" not in file and os.path.exists(file):
+        return file
+    return f"<cell of {name}>" if file == own_file else f"<cell elsewhere, of {name}>"
 
 
 def _parsed(text: str) -> ast.FunctionDef:

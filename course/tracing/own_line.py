@@ -14,6 +14,8 @@ from types import FrameType
 import triton
 from triton import InterpreterError
 
+from course.isolate.function_source import place_of
+
 COURSE = str(Path(__file__).parents[1])
 PACKAGES = str(Path(triton.__file__).parents[1])
 PYTHONS = map(sysconfig.get_path, ("stdlib", "purelib", "platlib"))
@@ -32,10 +34,8 @@ class OwnLine:
 
     def __str__(self) -> str:
         """As "Line 9 of your cell:  x = tl.load(x_ptr + offsets)"."""
-        is_cell = self.file.startswith("<cell") or "ipykernel_" in self.file
-        place = "your cell" if is_cell else os.path.basename(self.file)
         text = linecache.getline(self.file, self.number).strip()
-        return f"Line {self.number} of {place}:  {text}" if text else ""
+        return f"Line {self.number} of {place_of(self.file)}:  {text}" if text else ""
 
 
 def running_line() -> OwnLine | None:

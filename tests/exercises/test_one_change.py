@@ -13,6 +13,8 @@ from course.exercises.judges.code import check_code
 from course.exercises.judges.worker import SEARCH_S
 from course.exercises.registry import find
 
+pytestmark = pytest.mark.gpu_too
+
 FOUND = "With one small change it comes out right: look at"
 
 

@@ -92,6 +92,21 @@ def test_lines_keep_their_numbers_and_a_cell_its_name(cell):
     )
 
 
+def test_a_function_of_another_cell_is_told_from_that_of_its_own(cell):
+    cells = {}
+    for number, text in enumerate(
+        ("def earlier(x):\n    return x + 1\n", "def beside(x):\n    return x\n\n\n"
+         "def later(x):\n    return earlier(x) + beside(x)\n")
+    ):  # fmt: skip
+        file = f"/tmp/ipykernel_7/{number}.py"
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+        exec(compile(text, file, "exec"), cells)
+    places = {each.name: each.place for each in source_of(cells["later"]).definitions}
+    assert places == {
+        "earlier": "the cell of earlier", "beside": "your cell", "later": "your cell",
+    }  # fmt: skip
+
+
 def uses(**names):
     """A function of a script whose globals are these."""
     text = "def function():\n    return " + ", ".join(names) + "\n"
