@@ -113,16 +113,29 @@ def _all_rows(access: Access, argument: Argument | None, launch: Launch) -> str:
     outside = (argument.numbers(access.pointers) < 0) & access.active
     if (access.addresses < argument.address).any() or outside[access.active].all():
         return ""  # no comparison with an end leaves these out
+    if outside.all() or not (lines := _lines_outside(access.active, outside)):
+        return ""
+    return _other_strides(access, argument) or (
+        f" Some {lines} of this tile are outside, and its mask lets them pass: it must {must_be}."
+    )
+
+
+def _lines_outside(active: np.ndarray, outside: np.ndarray) -> str:
+    """Whether rows or columns of a tile are outside; empty if neither shows.
+
+    active, outside: [rows, columns]. Columns past the end may lie in the next row: then the mask
+    tells, which is the same for all of them.
+    """
+    for axis, lines in enumerate(("rows", "columns")):
+        whole = (outside | ~active).all(axis=1 - axis, keepdims=True)
+        if (outside == (whole & active)).all():
+            return lines
     for axis, lines in enumerate(("rows", "columns")):
         is_same, is_same_along = (
-            (access.active == access.active.take([0], axis=each)).all() for each in (axis, 1 - axis)
+            (active == active.take([0], axis=each)).all() for each in (axis, 1 - axis)
         )
-        wholly = outside.any(axis=1 - axis) == (outside | ~access.active).all(axis=1 - axis)
-        if is_same and not outside.all() and (wholly.all() or not is_same_along):
-            return _other_strides(access, argument) or (
-                f" Some {lines} of this tile are outside, and its mask lets them pass: it must "
-                f"{must_be}."
-            )
+        if is_same and not is_same_along:
+            return lines
     return ""
 
 

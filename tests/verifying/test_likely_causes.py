@@ -224,3 +224,23 @@ def test_other_strides_are_told_and_no_mask_blamed(steps, says):
 
     result = verify(tiled, torch.clone, [Case((Input((64, 128)),))])
     assert result.right if not says else says in str(result) and "must be" not in str(result)
+
+
+@triton.jit
+def edge_of_rows_kernel(x_ptr, out_ptr, n_rows, n_cols, BLOCK: tl.constexpr):
+    rows = tl.arange(0, BLOCK)[:, None]
+    cols = tl.program_id(0) * 8 + tl.arange(0, 8)[None, :]
+    x = tl.load(x_ptr + rows * n_cols + cols, mask=(rows <= n_rows) & (cols < n_cols), other=0.0)
+    tl.store(out_ptr + rows * n_cols + cols, x, mask=(rows < n_rows) & (cols < n_cols))
+
+
+def one_row_too_many(x):
+    out = torch.empty_like(x)
+    edge_of_rows_kernel[(triton.cdiv(x.shape[1], 8),)](x, out, *x.shape, BLOCK=64)
+    return out
+
+
+def test_a_row_too_many_is_not_taken_for_columns():
+    case = Case((Input((40, 33)),))
+    reason = told(one_row_too_many, lambda x: x, case, None)
+    assert "at [40, 0]. Some rows of this tile are outside" in reason
