@@ -79,7 +79,7 @@ def by_the_compiler(module, slip: Slip) -> str:
     return str(refused.value)
 
 
-@pytest.mark.parametrize("number", [0, 13, 19, 24, 33, 35, 42, 74])
+@pytest.mark.parametrize("number", [0, 13, 19, 24, 33, 35, 42, 75])
 def test_every_tool_says_the_same(number, tmp_path):
     slip = SLIPS[number]
     module = slip.module(tmp_path)
