@@ -44,6 +44,8 @@ SLIPS = [
     ("tl.arange(0, BLOCK_N)", "tl.arange(0, BLOCK_M)", "tl.arange(0, BLOCK_M)"),
     ("tl.log(total) + top", "tl.log(total) + 2 * top", "2 * top"),
     (".to(tl.float32)\n", ".to(tl.float16)\n", "tl.float16"),
+    ("out, mask=mask)", "out)", "tl.store(out_ptr + offsets, out), which has no mask,"),
+    ("1.5", "BLOCK_M", None),
     ("top[:, None] - 1.5", "top - 1.5", None),
 ]  # fmt: skip
 

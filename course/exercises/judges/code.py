@@ -64,6 +64,7 @@ LATER = (
 )
 SLIPS_SHOW = ("wrong", "does not compile", "race", "reads outside", "writes outside")
 """Verdicts that a slip in a kernel's text may be the reason for."""
+FOUND_AT_ACCESSES = ("race", "reads outside", "writes outside")
 NO_VERDICT = Judged(
     "crashed", "What came back from its process is no verdict: does it change what `check` uses?"
 )
@@ -102,6 +103,8 @@ def _one_change(exercise: CodeExercise | RegistrationExercise, source: Source, t
     or if the slip is."""
     if tried.where is None or tried.judged.kind.startswith("slip") or MODE.in_page:
         return ""
+    if tried.where.index is None and tried.judged.verdict not in FOUND_AT_ACCESSES:
+        return ""  # no value is wrong: it starts too many programs, say
     assert isinstance(exercise, CodeExercise)
     limited = find_change.within(kind="interpret", timeout_s=3 * SEARCH_S)
     try:
@@ -114,7 +117,7 @@ def _one_change(exercise: CodeExercise | RegistrationExercise, source: Source, t
 def _with_change(tried: Tried, change: str) -> Tried:
     """The same with the change that was found, in place of a guess."""
     reason = tried.judged.reason
-    if tried.guess:
+    if tried.guess and "which has no mask" not in change:
         reason = "\n".join(filter(None, reason.replace(tried.guess, "").split("\n")))
     return replace(tried, judged=tried.judged._replace(reason=f"{reason}\n{change}"))
 

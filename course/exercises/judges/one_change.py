@@ -13,6 +13,7 @@ import torch
 from course.exercises.kinds import CodeExercise
 from course.isolate.function_source import Definition, Source
 from course.lessons.statements import statement_of
+from course.tracing.time_limit import Stopped
 from course.triton_internals.interpreter import Grid, Program, Sample
 from course.verifying.guarded_memory import bits, is_poison
 from course.verifying.inputs import Case
@@ -127,13 +128,13 @@ def _within(seconds: float, is_right: Callable[P, bool], *args: P.args, **kwargs
     """Whether something is right, and known within some seconds."""
 
     def ring(number: int, frame: FrameType | None) -> None:
-        raise TimeoutError
+        raise Stopped
 
     signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         return is_right(*args, **kwargs)
-    except Exception:  # what a change makes of an answer may raise anything
+    except (Exception, Stopped):  # what a change makes of an answer may raise anything
         return False
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

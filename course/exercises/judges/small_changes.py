@@ -59,6 +59,8 @@ class _Edit(NamedTuple):
     rank: int
     at: ast.expr | ast.stmt
     replaced: tuple[tuple[Place, str], ...]
+    lacks: str = ""
+    """What is added to it."""
 
 
 def small_changes(text: str) -> list[Change]:
@@ -79,6 +81,9 @@ class _Changes:
             each.arg: 0 for each in ast.walk(function.args) if isinstance(each, ast.arg)
         }
         self.parameters = set(self.known_from)
+        keywords = (each for each in self.nodes if isinstance(each, ast.keyword))
+        masks = (self._text(each.value) for each in keywords if each.arg == "mask")
+        self.masks = list(dict.fromkeys(masks))
         for node in self.nodes:
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 self.known_from.setdefault(node.id, node.lineno)
@@ -88,6 +93,7 @@ class _Changes:
             for edit in self._edits(node):
                 if (changed := self._changed(edit)) is not None:
                     look_at = " ".join(self._text(edit.at).split())
+                    look_at += f", which has no {edit.lacks}," if edit.lacks else ""
                     yield Change(edit.rank, edit.at.lineno, look_at, changed)
 
     def _edits(self, node: ast.AST) -> Iterator[_Edit]:
@@ -102,6 +108,7 @@ class _Changes:
             yield from self._turned(node)
         elif isinstance(node, ast.Call):
             yield from self._call(node)
+            yield from self._masked(node)
             yield from self._moved_through(node)
         elif isinstance(node, ast.Attribute):
             yield from self._attribute(node)
@@ -225,6 +232,14 @@ class _Changes:
         if isinstance(node.func, ast.Attribute) and node.func.attr == "load":
             yield _Edit(1, node, ((node, f"{self._text(node)}.T"),))
 
+    def _masked(self, node: ast.Call) -> Iterator[_Edit]:
+        """With a mask that another call has."""
+        is_access = getattr(node.func, "attr", "") in ("load", "store", "atomic_add")
+        if is_access and node.args and all(each.arg != "mask" for each in node.keywords):
+            end = self._span((*node.args, *node.keywords)[-1])[1]
+            for mask in self.masks:
+                yield _Edit(0, node, (((end, end), f", mask={mask}"),), lacks="mask")
+
     def _moved_through(self, node: ast.Call) -> Iterator[_Edit]:
         """f(a - b) becomes f(a) - b and a - f(b), and f(g(a)) becomes g(f(a))."""
         if not node.args:
@@ -269,6 +284,8 @@ class _Changes:
             along = getattr(function, "attr", "") in ALONG_AN_AXIS
             numbers = {0, 1, 2} if along else {value + 1, value - 1, value * 2, value // 2}
             others = [str(number) for number in sorted(numbers - {value}) if number >= 0]
+            if value > 1:
+                others += [name for name in self.parameters if self._kind(name) == "given"]
             rank = 0 if along else 1
         elif isinstance(value, float):
             others = [f"-{self._text(node)}", repr(1 / value)] if value else ['-float("inf")']
@@ -278,7 +295,7 @@ class _Changes:
             yield _Edit(rank, self._shown_with(node), ((node, other),))
 
     def _statement(self, node: ast.Assign | ast.AugAssign | ast.Expr) -> Iterator[_Edit]:
-        """Two of its names exchanged, or its result added up."""
+        """Two of its names exchanged, or its result added up, or compared with one before."""
         names = [each for each in ast.walk(node.value) if isinstance(each, ast.Name)]
         for one, other in itertools.combinations(names, 2):
             if {one.id, other.id} <= set(self.known_from) and self._alike(one.id, other.id):
@@ -288,6 +305,12 @@ class _Changes:
             first, end = self._span(target)[1], self._span(node.value)[0]
             equals = first + self.data[first:end].index(b"=")
             yield _Edit(0, node, (((equals, equals + 1), "+="),))
+        called = getattr(getattr(node.value, "func", None), "attr", "")
+        if called in ("max", "min"):
+            for name, line in self.known_from.items():
+                if line < node.lineno and self._kind(name) == "computed":
+                    text = f"tl.{called}imum({name}, {self._text(node.value)})"
+                    yield _Edit(1, node, ((node.value, text),))
 
     def _shown_with(self, node: ast.expr) -> ast.expr | ast.stmt:
         """The smallest expression that shows where a name or number stands."""
