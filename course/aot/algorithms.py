@@ -6,6 +6,7 @@ from pathlib import Path
 
 from course.errors import CourseError
 
+from .grid import parse_grid
 from .manifest import Function
 
 
@@ -32,7 +33,7 @@ def algorithms_of(functions: Sequence[Function]) -> tuple[Algorithm, ...]:
         groups.setdefault(key, []).append(function)
     for first, *others in groups.values():
         for other in others:
-            if other.grid != first.grid:
+            if len({str(parse_grid(each.grid, each.arguments)) for each in (first, other)}) > 1:
                 raise CourseError(
                     f"{first.name} and {other.name} have the grids {first.grid} and {other.grid}, "
                     "and only what is divisible would choose between them: "

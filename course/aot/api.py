@@ -12,10 +12,11 @@ import triton
 
 from course.errors import CourseError
 from course.files import write_together
-from course.gpus.limits import Target
+from course.gpus.limits import MOST_THREADS, Target
 from course.lowering.kernel_reference import kernel_named, reference_of_text
 from course.lowering.problems import run_compiler
 from course.triton_internals.choices import picked_config
+from course.triton_internals.jit_functions import inner_kernel
 from course.type_names import Kernel, kind_of
 
 from .algorithms import algorithms_of, check_alike
@@ -44,8 +45,8 @@ def export(
     grid: str,
     name: str,
     out: str | Path,
-    num_warps: int = 4,
-    num_stages: int = 3,
+    num_warps: int | None = None,
+    num_stages: int | None = None,
     target: str | None = None,
     force: bool = False,
     maxnreg: int | None = None,
@@ -63,9 +64,9 @@ def export(
     name: what the functions' names begin with. out: the files' path without hash and extension.
     target: as "sm_90" or "cuda:90:32"; by default this machine's GPU, or sm_90.
     force: write over files that are not ours.
-    num_warps, num_stages, maxnreg, enable_fp_fusion: as a launch takes them. There is no num_ctas:
-        the C launches no clusters.
-    config: the configuration of a kernel under @triton.autotune that gives these options, and the
+    num_warps (4), num_stages (3), maxnreg, enable_fp_fusion: as a launch takes them. There is no
+        num_ctas: the C launches no clusters.
+    config: the configuration of a kernel under @triton.autotune that gives the first three, and the
         constants at the end that a signature leaves out: its number, or a triton.Config.
 
     Spills, and loads that more promises would make wider, are listed in the result's `warnings`.
@@ -74,7 +75,7 @@ def export(
     """
     check_name(name)
     path = check_out(out)
-    if not isinstance(grid, str):
+    if not isinstance(grid, str) or grid.encode(errors="ignore").decode() != grid:
         raise CourseError(
             f'The grid is {grid!r:.60}, and must be a text, as "cdiv(n, 1024), 1, 1".'
         )
@@ -82,11 +83,20 @@ def export(
     if config is not None:
         kernel = kernel_named(kernel, "aot.export")
         picked = picked_config(kernel, config)
-        _refuse_beyond_c(picked)
+        _refuse_beyond_c(picked, inner_kernel(kernel).arg_names)
+        if (num_warps, num_stages, maxnreg) != (None, None, None):
+            raise CourseError(
+                "A configuration gives num_warps, num_stages and maxnreg: leave out these, or it."
+            )
         constants = constants_of(picked.kwargs)
         num_warps, num_stages, maxnreg = picked.num_warps, picked.num_stages, picked.maxnreg
     reference, gpu = reference_of_text(kernel, "aot.export"), nvidia_target(target)
-    usual = Options(num_warps, num_stages, maxnreg, enable_fp_fusion)
+    usual = Options(
+        4 if num_warps is None else num_warps,
+        3 if num_stages is None else num_stages,
+        maxnreg,
+        enable_fp_fusion,
+    )
     parsed = [
         (parse_signature(variant.signature), usual.overridden(variant))
         for variant in _listed(variants)
@@ -107,13 +117,13 @@ def export(
         hash_and_hints = f"{signature.hash(options, configured)}_{signature.suffix}"
         cubin = read_cubin(result.code, result.symbol)
         check_parameters(result.arguments, cubin)
-        _check_shared(kernel_name, result, gpu)
+        _check_limits(kernel_name, result, gpu)
         function = Function(
             name=f"{name}_{hash_and_hints}", out_name=name, kernel=kernel_name,
             target=gpu.name, triton=triton.__version__, arguments=result.arguments,
             grid=" ".join(grid.split()), threads=result.threads, registers=cubin.registers,
             stack_bytes=cubin.stack_bytes, load_bytes=result.load_bytes,
-            shared_bytes=result.shared_bytes, options=options,
+            shared_bytes=result.shared_bytes, options=options, file=path.name,
         )  # fmt: skip
         header, source = (hash_in_name(path, hash_and_hints, suffix) for suffix in (".h", ".c"))
         if header in contents:
@@ -126,14 +136,20 @@ def export(
         contents[source] = kernel_c.source(function, cubin, header.name)
         functions.append(function)
         headers.append(header)
-        warnings += _warnings(function, result.narrow, prints=b"vprintf" in result.code)
+        warnings += _warnings(function, result)
     refuse_others_files(list(contents), force)
     write_together(contents)
     return Exported(name, tuple(functions), tuple(headers), tuple(warnings))
 
 
-def _refuse_beyond_c(config: triton.Config) -> None:
-    """Raise CourseError for a configuration that does more than its C would."""
+def _refuse_beyond_c(config: triton.Config, names: Sequence[str]) -> None:
+    """Raise CourseError for a configuration that does more than its C would, or is of another
+    kernel than the one with these arguments."""
+    if unknown := sorted(config.kwargs.keys() - set(names)):
+        raise CourseError(
+            f"This configuration gives {unknown[0]}, and the kernel's arguments are "
+            f"{', '.join(names)}."
+        )
     if config.pre_hook is not None:
         raise CourseError(
             "This configuration calls a function before each launch (pre_hook), which its C would "
@@ -148,22 +164,22 @@ def _refuse_beyond_c(config: triton.Config) -> None:
         raise CourseError(f"This configuration cannot be exported: {UNSUPPORTED['num_ctas']}.")
 
 
-def _warnings(function: Function, narrow: str, *, prints: bool) -> Iterator[str]:
+def _warnings(function: Function, compiled: CompiledVariant) -> Iterator[str]:
     """Sentences about what makes a function slower than it need be."""
-    if function.stack_bytes and not prints:  # what it prints lies there too
+    if compiled.spills:
         yield (
             f"{function.name} spills: a thread keeps {function.stack_bytes:,} bytes in memory that "
             "find no register, so give it more warps (num_warps) or smaller blocks."
         )
-    if narrow:
-        yield f"{function.name} {narrow}"
+    if compiled.narrow:
+        yield f"{function.name} {compiled.narrow}"
 
 
 def _listed(variants: str | Variant | Sequence[str | Variant]) -> list[Variant]:
     if isinstance(variants, (str, Variant)):
         variants = [variants]
     are_texts = isinstance(variants, (list, tuple)) and all(
-        isinstance(variant, (str, Variant)) for variant in variants
+        isinstance(getattr(variant, "signature", variant), str) for variant in variants
     )
     if not are_texts:
         raise CourseError(
@@ -174,7 +190,12 @@ def _listed(variants: str | Variant | Sequence[str | Variant]) -> list[Variant]:
     return [Variant(variant) if isinstance(variant, str) else variant for variant in variants]
 
 
-def _check_shared(kernel: str, compiled: CompiledVariant, target: Target) -> None:
+def _check_limits(kernel: str, compiled: CompiledVariant, target: Target) -> None:
+    if compiled.threads > MOST_THREADS:
+        raise CourseError(
+            f"{kernel} has {compiled.threads:,} threads, with those of its partitions, and a "
+            f"program may have {MOST_THREADS:,}: take fewer warps."
+        )
     needed, most = compiled.shared_bytes, target.shared_bytes
     if needed > most:
         raise CourseError(
@@ -184,7 +205,8 @@ def _check_shared(kernel: str, compiled: CompiledVariant, target: Target) -> Non
 
 
 def _refuse_another(header: Path, function: Function) -> None:
-    """Raise CourseError if the header is another export's: its name lacks kernel and target."""
+    """Raise CourseError if the header is another export's: its name lacks kernel and target, and
+    what stands behind a dot in the output's."""
     try:
         there = read_header(header).functions[0] if header.is_file() else function
     except CourseError:
@@ -192,6 +214,8 @@ def _refuse_another(header: Path, function: Function) -> None:
     content, ours = (
         f"{each.kernel} as {each.out_name} for {each.target}" for each in (there, function)
     )
+    if there.file != function.file:
+        content += f" from the output {there.file}"
     if content != ours:
         raise CourseError(
             f"{header} exists, and holds {content}: name another output, or write over it by force."

@@ -28,7 +28,7 @@ class Cubin:
     registers: int
     """Registers per thread."""
     stack_bytes: int = 0
-    """Bytes of memory per thread for values that find no register."""
+    """Bytes of memory per thread: arrays, what is printed, values that find no register."""
 
 
 def read_cubin(code: bytes, symbol: str) -> Cubin:

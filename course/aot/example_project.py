@@ -15,6 +15,7 @@ from course.type_names import Kernel
 from .api import export, link
 from .attention import attention_variant
 from .c_compiler import include_folder
+from .fake_driver import CAPABILITIES
 from .options import Variant, nvidia_target
 from .output_files import check_out
 
@@ -88,7 +89,7 @@ def sample(
     )
     linked = link(exported, path / name, force=force)
     sources = [os.path.relpath(source, path) for source in linked.sources]
-    write_together({**files, path / SETTINGS: _settings(name, sources, spec.defines)})
+    write_together({**files, path / SETTINGS: _settings(name, sources, spec.defines, gpu)})
     return Sample(name, path, gpu.name)
 
 
@@ -97,7 +98,7 @@ def _refuse_changed(files: dict[Path, bytes], settings: Path) -> None:
     changed = [
         path
         for path, content in files.items()
-        if path.exists() and (path.is_dir() or path.read_bytes() != content)
+        if path.exists() and (not path.is_file() or path.read_bytes() != content)
     ]
     if settings.exists() and not settings.read_text(errors="replace").startswith(SETTINGS_MARK):
         changed.append(settings)
@@ -108,14 +109,15 @@ def _refuse_changed(files: dict[Path, bytes], settings: Path) -> None:
         )
 
 
-def _settings(name: str, sources: list[str], defines: dict[str, int]) -> str:
-    """What the Makefile must be told."""
+def _settings(name: str, sources: list[str], defines: dict[str, int], target: Target) -> str:
+    """What the Makefile must be told, and the fake driver: the device that the code is for."""
     return (
         f"{SETTINGS_MARK} To change it, write the sample again.\n"
         f"NAME := {name}\n"
         f"SOURCES := {' '.join(sources)}\n"
         f"DEFINES := {' '.join(f'-D{key}={value}' for key, value in defines.items())}\n"
         f"CUDA_INCLUDE ?= {include_folder()}\n"
+        f"export {CAPABILITIES} ?= {target.capability}\n"
     )
 
 

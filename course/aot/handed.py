@@ -4,6 +4,7 @@ The call is made in a child process, which has the fake driver.
 """
 
 import ctypes
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import torch
 
 from course.errors import CourseError
 from course.isolate import runs_in
+from course.type_names import kind_of
 
 from . import fake_driver
 from .abi import C_TYPES, Value, scalar_of
@@ -93,6 +95,10 @@ def handed(library: str | Path, *values: Value, algo: int = 0) -> CapturedLaunch
         algorithm of a linked function.
     Raises CourseError if the function refuses the values.
     """
+    if not isinstance(library, (str, os.PathLike)):
+        raise CourseError(
+            f"handed takes the path that aot.build returned; this is {kind_of(library)}."
+        )
     if not Path(library).is_file():
         raise CourseError(f"There is no library {library}: give the path that aot.build returned.")
     return captured_launch(str(Path(library).absolute()), [plain(value) for value in values], algo)
@@ -131,8 +137,10 @@ def captured_launch(library: str, values: list[PlainValue], algo: int = 0) -> Ca
     functions = list(loaded.functions.values())
     function = next((each for each in functions if each.algorithms), functions[0])
     tensors = [remade(value) for value in values]
-    launch = _launch(function.name, lambda: function(*tensors, stream=0, algo=algo))
-    for variant in (each for one in manifests_in(loaded._library) for each in one.functions):
+    variants = [each for one in manifests_in(loaded._library) for each in one.functions]
+    with fake_driver.told(fake_driver.CAPABILITIES, variants[0].target.removeprefix("sm_")):
+        launch = _launch(function.name, lambda: function(*tensors, stream=0, algo=algo))
+    for variant in variants:
         # The driver is told of an unloading by that variant alone which was loaded for the launch.
         with fake_driver.recorded() as calls:
             loaded._library[f"unload_{variant.name}"]()

@@ -32,10 +32,17 @@ RESERVED = re.compile(
     r"cu[A-Z]\w*|CU\w*|(bits|pthread|PTHREAD)_\w+|(fp16|bf16)_bits|algorithm_\d+"
     r"|grid_(x|y|z|add|subtract|multiply|divide|modulo|cdiv|unsigned)"
     r"|_[A-Z_]\w*|U?INT\w*_(MAX|MIN|C)|u?int\w*_t|NULL|linux|unix|i386"
-    r"|NAN|INFINITY|HUGE_VALF?|I|EOF|BUFSIZ|RAND_MAX|errno|assert|std(in|out|err)"
-    r"|(EXIT|SEEK|CLOCK|M)_\w+|\w+_ENDIAN"
+    r"|NAN|INFINITY|HUGE_VAL[FL]?|I|EOF|BUFSIZ|errno|assert|std(in|out|err)"
+    r"|(EXIT|SEEK|CLOCKS?|M|MATH|SCHED|FLT|L?DBL|FP)_\w+|[A-Z][A-Z0-9_]*_(MAX|MIN)|CHAR_BIT"
+    r"|DECIMAL_DIG|math_errhandling|BYTE_ORDER|\w+_ENDIAN"
 )
 """What CUDA, C's headers, compilers and the generated functions have names for."""
+TAKEN = re.compile(
+    r"is(finite|normal|unordered|(less|greater)\w*)|signbit|fpclassify|alloca|offsetof|va_\w+"
+    r"|FD_\w+|FILE|u_?(char|short|int|long)|u?quad_t|(s?size|ptrdiff|max_align|float|double|l?off)_t"
+    r"|(clock|clockid|time|timer|suseconds|[pgu]?id|dev|ino|key|mode|nlink|locale|sigset|fpos)_t"
+)
+"""What C's headers have as macros with arguments and as types: a parameter may be called so."""
 PROGRAM = ("main", "_start", "_init", "_fini", "_end", "_edata", "_etext")
 """What each program has from its author, the compiler or the linker."""
 
@@ -57,7 +64,8 @@ def check_name(name: str) -> str:
             f"The name {name[:20]}… has {len(name)} characters: take at most {LONGEST}."
         )
     # A function called read or exp would take the place of C's own in every program.
-    if name in PROGRAM or _reserved(name) or hasattr(ctypes.CDLL(C_LIBRARY), name):
+    of_c = TAKEN.fullmatch(name) or hasattr(ctypes.CDLL(C_LIBRARY), name)
+    if name in PROGRAM or _reserved(name) or of_c:
         raise CourseError(f"{name!r} means something in C, C++ or CUDA already: take another name.")
     return name
 

@@ -41,9 +41,11 @@ class Function:
     registers: int
     """Registers per thread."""
     stack_bytes: int = 0
-    """Bytes of memory per thread for values that find no register."""
+    """Bytes of memory per thread: arrays, what is printed, values that find no register."""
     load_bytes: tuple[int, ...] = ()
     """Bytes that a thread's load instructions move from global memory, each number once."""
+    file: str = ""
+    """What the output was called. The files' names lack what stands behind its last dot."""
 
     @property
     def runtime(self) -> tuple[Argument, ...]:

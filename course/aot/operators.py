@@ -66,7 +66,7 @@ def operator(
 
     Raises CourseError if it cannot be built, or if this process has loaded another one.
     """
-    kernels = Kernels(tuple(head_dims), tuple(dtypes), nvidia_target(target))
+    kernels = _checked(head_dims, dtypes, target)
     if _loaded not in ([], [kernels]):
         raise CourseError(
             "This process has loaded the operator with other kernels: start a new process."
@@ -109,7 +109,19 @@ def build_operator(
     Raises CourseError if there is no compiler for C and C++, and for a dtype or head dimension that
     the kernel lacks.
     """
+    kernels = _checked(head_dims, dtypes, target)
+    refuse_other_kernels()
+    cc, cxx = compiler_command(), compiler_command("C++")
+    place = Path("operator") / _hash(kernels, cc, cxx) / "fmha.so"
+    return cached_library(place, lambda library: _build(library, kernels, cc, cxx))
+
+
+def _checked(head_dims: Sequence[int], dtypes: Sequence[str], target: str | None) -> Kernels:
+    """Raises CourseError for what there is no attention for."""
     gpu = nvidia_target(target)
+    for name, given in (("head_dims", head_dims), ("dtypes", dtypes)):
+        if not isinstance(given, (list, tuple)):
+            raise CourseError(f"{name} is {given!r:.60}, and must be a list or a tuple.")
     if not head_dims or not dtypes:
         raise CourseError(
             "There is nothing to build: give at least one head dimension and one dtype."
@@ -120,11 +132,7 @@ def build_operator(
     for head_dim in head_dims:
         if head_dim not in HEAD_DIMS:
             raise CourseError(f"head_dim is {head_dim}, and must be 16, 32, 64, 128 or 256.")
-    refuse_other_kernels()
-    kernels = Kernels(tuple(head_dims), tuple(dtypes), gpu)
-    cc, cxx = compiler_command(), compiler_command("C++")
-    place = Path("operator") / _hash(kernels, cc, cxx) / "fmha.so"
-    return cached_library(place, lambda library: _build(library, kernels, cc, cxx))
+    return Kernels(tuple(head_dims), tuple(dtypes), gpu)
 
 
 def _hash(kernels: Kernels, *commands: list[str]) -> str:

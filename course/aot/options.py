@@ -93,11 +93,11 @@ def nvidia_target(text: str | None) -> Target:
                 f"write cuda:{match[1]}:32."
             )
         text = f"sm_{match[1]}"
-    if text is not None and text.startswith(("hip", "gfx")):
+    if (text or "").startswith(("hip", "gfx")) or not (target := target_of(text)).nvidia:
         raise CourseError(
             f"{text} is an AMD target, and export writes C for NVIDIA's driver: take sm_90, say."
         )
-    return target_of(text)
+    return target
 
 
 def counted(number: int, what: str) -> str:

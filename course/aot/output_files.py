@@ -1,5 +1,6 @@
 """Where files may be written, and which may be written over."""
 
+import contextlib
 import os
 import re
 from pathlib import Path, PurePath
@@ -38,11 +39,23 @@ def check_out(out: str | Path) -> Path:
     elif not FILE_NAME.fullmatch(path.name) or len(path.name) > LONGEST:
         characters = f"of letters, digits and _ . + -, at most {LONGEST}"
         problem = f"must end in the name of a file, {characters}"
-    elif not path.is_absolute() and not path.parent.resolve().is_relative_to(Path.cwd()):
+    elif not _within(path):
         problem = "leaves the current folder by a link: name a path below that folder"
     else:
         return path
     raise CourseError(f"The output {text[:200]!r} {problem}.")
+
+
+def _within(path: Path) -> bool:
+    """Whether a path is absolute, or below the current folder."""
+    try:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            path.parent.stat()  # a folder's name may be too long, or a link lead to itself
+        return path.is_absolute() or path.parent.resolve().is_relative_to(Path.cwd())
+    except OSError as error:
+        raise CourseError(
+            f"{str(path)[:200]} could not be looked at ({error.strerror}): name another output."
+        ) from error
 
 
 def refuse_others_files(paths: list[Path], force: bool) -> None:
@@ -51,6 +64,8 @@ def refuse_others_files(paths: list[Path], force: bool) -> None:
         try:
             if path.is_dir():
                 raise CourseError(f"{path} is a folder: name another output.")
+            if path.exists() and not path.is_file():
+                raise CourseError(f"{path} is a pipe or a device: name another output.")
             foreign = path.exists() and not force and not _ours(path)
         except OSError as error:
             raise CourseError(

@@ -26,10 +26,15 @@ Constant = bool | int | float | str | None
 PYTORCH_NAMES = {str(dtype).removeprefix("torch."): name for name, dtype in DTYPES.items()}
 PYTORCH_NAMES |= {"half": "fp16", "float": "fp32", "double": "fp64", "int": "i32"}
 """PyTorch's name of a type -> Triton's."""
+TYPES = {
+    str(each) for each in vars(triton.language).values() if type(each) is triton.language.dtype
+}
+"""What a type that is a constant is called: "fp16", "int32"."""
 LITERALS: dict[str, Constant] = {"True": True, "False": False, "None": None}
 WRITABLE = (
-    "a constant is a number, True, False, None, a word in quotes, a type as tl.fp16, or a tuple of "
-    "these: for any other, such as a tuple of pointers, export a kernel that calls this one."
+    "a constant is a number, True, False, None, a word in quotes, a type as tl.fp16 or tl.int32, "
+    "or a tuple of these: for any other, such as a tuple of pointers, export a kernel that calls "
+    "this one."
 )
 
 
@@ -120,7 +125,9 @@ def parse_signature(text: str) -> Signature:
             f"The signature {_short(text)} has a tensor descriptor, which export cannot pass on: "
             "give the kernel a pointer and use tl.load."
         )
-    parts = tuple(part.strip() for part in re.split(r",(?![^()]*\))", text))
+    if text.count("(") != text.count(")"):
+        raise CourseError(f"The signature {_short(text)} has a bracket without its other half.")
+    parts = tuple(part.strip() for part in re.split(r",(?![^()]*\))", text) if text.strip())
     return Signature(parts, tuple(_part(part, place) for place, part in enumerate(parts, start=1)))
 
 
@@ -157,10 +164,11 @@ def _unknown(name: str) -> str:
     bare = name.lstrip("*k")
     if bare in PYTORCH_NAMES:
         wanted = name.removesuffix(bare) + PYTORCH_NAMES[bare]
-        constant = f", or tl.{wanted} if the type itself is a constant" if bare == name else ""
+        as_type = wanted.replace("i", "int").replace("u", "uint")
+        constant = f", or tl.{as_type} if the type itself is a constant" if bare == name else ""
         return f"has PyTorch's name of a type: write {wanted}{constant}."
     others = ", ".join(pointee for pointee in POINTEES if pointee not in SCALARS)
-    types = f"{', '.join(SCALARS)}, and pointers * to these and {others}"
+    types = f"{', '.join(SCALARS)}, and pointers * to these but u1, and to {others}"
     return f"is neither a type nor a number: the types are {types}; {WRITABLE}"
 
 
@@ -171,14 +179,14 @@ def _constant(text: str) -> Constant:
     if word := WORD.fullmatch(text):
         return f"'{word[2]}'"
     if items := _items(text):
-        return _tuple_text(map(_constant, items))
+        return _tuple_text(map(_constant, items)) if "," in text else _constant(items[0])
     of_triton = getattr(triton.language, text.removeprefix("tl."), text.removeprefix("tl."))
-    if text.startswith("tl.") and (name := str(of_triton)) in POINTEES:
+    if text.startswith("tl.") and (name := str(of_triton)) in TYPES:
         return f"tl.{name}"
     if not text.isascii():
         raise ValueError("Python would read the digits of any alphabet")
     try:
-        value = int(text)
+        value = int(text, 16 if "x" in text else 10)
     except ValueError:
         return float(text)
     if not -(2**63) <= value < 2**63:

@@ -1,5 +1,6 @@
 """Compiling a kernel for the signatures of an export: what runs in the child."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -42,6 +43,8 @@ class CompiledVariant:
     shared_bytes: int
     load_bytes: tuple[int, ...]
     """Bytes that a thread's load instructions move from global memory, each number once."""
+    spills: bool
+    """Whether the assembler stored values for which it found no register."""
     narrow: str
     """What makes its loads narrower than they need be, as the end of a sentence that begins with
     its name; empty if nothing does."""
@@ -97,12 +100,20 @@ def _defaults(kernel: Kernel) -> dict[str, Constant]:
 
 def _refuse_unwritable(kernel: Kernel, written: int, defaults: dict[str, Constant]) -> None:
     """Raise CourseError if a signature of `written` parts leaves out a constant that no signature
-    writes, as a tuple."""
+    writes, as a tuple, or an argument of run time for its default."""
     for parameter in kernel.params[written:]:
-        if parameter.has_default and parameter.name not in defaults:
+        if parameter.name in defaults:
+            continue
+        if not parameter.has_default:
+            return
+        if parameter.is_constexpr:
             value = getattr(parameter.default, "value", parameter.default)
             has = f"{kernel.__name__} has {parameter.name} = {value!r:.60}"
             raise CourseError(f"{has}, and {WRITABLE}")
+        raise CourseError(
+            f"The signature leaves out {parameter.name}, whose default is used at a launch alone: "
+            "give its type, or a constant in its place."
+        )
 
 
 def _typed_constants(kernel: Kernel, signatures: list[tuple[Argument, ...]]) -> str:
@@ -156,7 +167,7 @@ def _compile(
 ) -> CompiledVariant:
     """fallback: what the variants promise that are tried before this one."""
 
-    def machine_code(arguments: Sequence[Argument]) -> CompiledKernel:
+    def machine_code(arguments: Sequence[Argument]) -> tuple[CompiledKernel, str]:
         passed = {each.name: each.type for each in arguments if each.type and each.passed}
         return compile_for_types(
             kernel,
@@ -167,7 +178,7 @@ def _compile(
             {**options.told, "debug": bool(getattr(kernel, "debug", False))},
         )
 
-    compiled = machine_code(arguments)
+    compiled, log = machine_code(arguments)
     metadata = compiled.metadata._asdict()
     for name, problem in UNSUPPORTED.items():
         if metadata.get(name, 0) > (name == "num_ctas"):  # one program is no cluster
@@ -176,14 +187,17 @@ def _compile(
     code, symbol, shared_bytes = compiled.asm["cubin"], metadata["name"], metadata["shared"]
     narrow = _narrow_loads(arguments, fallback, compiled, machine_code)
     load_bytes = tuple(sorted(set(load_widths(compiled.asm["ptx"]))))
-    return CompiledVariant(arguments, code, symbol, threads, shared_bytes, load_bytes, narrow)
+    spills = re.search(r"[1-9]\d* bytes spill stores", log) is not None  # beside arrays and prints
+    return CompiledVariant(
+        arguments, code, symbol, threads, shared_bytes, load_bytes, spills, narrow
+    )
 
 
 def _narrow_loads(
     arguments: Sequence[Argument],
     fallback: tuple[Promises, ...],
     compiled: CompiledKernel,
-    machine_code: Callable[[Sequence[Argument]], CompiledKernel],
+    machine_code: Callable[[Sequence[Argument]], tuple[CompiledKernel, str]],
 ) -> str:
     """What promises would make wider; empty if there is nothing, or a variant before has them."""
     missing = missing_promises(compiled.asm.get("ttir", ""))
@@ -196,7 +210,7 @@ def _narrow_loads(
         for each in arguments
     ]
     # Whether they would help, the compiler alone knows: so it is asked.
-    wider = load_widths(machine_code(promised).asm["ptx"])
+    wider = load_widths(machine_code(promised)[0].asm["ptx"])
     widths = load_widths(compiled.asm["ptx"])
     if not widths or min(widths) >= max(wider) or len(wider) >= len(widths):
         return ""

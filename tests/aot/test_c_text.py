@@ -7,16 +7,18 @@ import math
 import random
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 import torch
+import triton.language as tl
 
 from course.aot.abi import converter, scalar_of
 from course.aot.c.templates import GRID
 from course.aot.grid import MOST_CHARACTERS, MOST_DEEP, check_launchable, parse_grid
 from course.aot.identifiers import KEYWORDS, OWN, check_name, parameter_names
 from course.aot.output_files import check_out
-from course.aot.signature import Argument, parse_signature
+from course.aot.signature import Argument, constants_of, parse_signature, value_of
 from course.errors import CourseError
 from tests.support.aot_files import STRICT, complaints
 
@@ -31,6 +33,8 @@ def refused(function, *args):
 
 
 # Signatures
+
+INTEGER_TYPES = ("int1", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 
 def test_a_signature_is_types_hints_and_constants():
@@ -47,6 +51,30 @@ def test_a_signature_is_types_hints_and_constants():
 def test_spaces_around_a_hints_colon_mean_nothing():
     spaced, plain = parse_signature("*fp16 : 16,i32: 1"), parse_signature("*fp16:16, i32:1")
     assert spaced.arguments == plain.arguments
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "given"),
+    [
+        ("(64)", 64, 64),
+        ("(64,)", "(64,)", (64,)),
+        ("0x40", 64, 64),
+        ("-0x40", -64, -64),
+        *((f"tl.{name}", f"tl.{name}", getattr(tl, name)) for name in INTEGER_TYPES),
+        ("tl.float16", "tl.fp16", tl.float16),
+        ("(tl.int32, 2)", "(tl.int32, 2)", (tl.int32, 2)),
+    ],
+)
+def test_a_constant_is_what_python_and_triton_would_read(text, value, given):
+    (argument,) = parse_signature(text).arguments
+    assert (argument.value, value_of(argument.value)) == (value, given)
+    assert constants_of({"x": given}) == {"x": value}
+
+
+def test_a_signature_may_have_no_parts():
+    assert parse_signature(" ").bind([], "kernel") == ()
+    words = refused(parse_signature("").bind, ["x"], "kernel")
+    assert words == "The signature has 0 parts, and kernel takes 1 argument: x."
 
 
 def test_names_come_from_the_kernel_and_their_number_must_fit():
@@ -85,7 +113,11 @@ def test_the_last_arguments_may_be_left_to_their_defaults():
         ("*fp32:1", "a pointer's hint is :16"),
         ("64:16", "'64:16'"),
         ("i32,,i32", "Part 2 of the signature is empty"),
-        ("", "Part 1 of the signature is empty"),
+        ("*i32, 64)", "The signature '*i32, 64)' has a bracket without its other half."),
+        ("*u1", "and pointers * to these but u1, and to fp8e4nv"),
+        ("int32", "write i32, or tl.int32 if the type itself is a constant."),
+        ("uint8", "write u8, or tl.uint8 if the type itself is a constant."),
+        ("tl.i32", "a type as tl.fp16 or tl.int32"),
         ("tensordesc<fp16[64, 64]>, i32", "tensor descriptor"),
         ("fp8e5", "'fp8e5'"),
         ("٣", "'٣'"),
@@ -290,7 +322,7 @@ GRID_C = sorted(set(re.findall(r"\bgrid_\w+", "\n".join(GRID.values()))))
     "name",
     [
         "add", "_fwd_kernel", "fmha_d64_fp16", "A", "cu_seqlens", "cumsum", "grid_sample",
-        "algorithm_a", "bf16_add",
+        "algorithm_a", "bf16_add", "softmax_t", "is_finite", "uint_add",
     ],
 )  # fmt: skip
 def test_an_identifier_is_a_name(name):
@@ -302,6 +334,8 @@ def test_an_identifier_is_a_name(name):
     [
         "", "1x", "a-b", "a b", "größe", "a;", "a\n", "int", "class", "cuInit", "main", "exp",
         "read", "__x", "_X", "x" * 101, "bits_x", "bf16_bits", "algorithm_2", "grid_z", *GRID_C,
+        "isfinite", "isnormal", "islessequal", "signbit", "alloca", "va_copy", "FD_SET", "FILE",
+        "uint", "ulong", "u_char", "size_t", "ssize_t", "time_t", "FLT_MAX", "LONG_MIN",
     ],
 )  # fmt: skip
 def test_what_names_no_c_function_is_refused(name):
@@ -332,6 +366,17 @@ def test_a_path_below_the_folder_is_taken(out):
 )
 def test_other_paths_are_refused(out, words):
     assert words in refused(check_out, out)
+
+
+def test_a_path_that_the_system_cannot_follow_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    Path("loop").symlink_to("loop")
+    assert "loop/k could not be looked at (Too many" in refused(check_out, "loop/k")
+    assert "could not be looked at (File name too long)" in refused(check_out, f"{'n' * 256}/k")
+    (tmp_path / "here" / "loop").unlink()
+    (tmp_path / "here").rmdir()
+    assert "could not be looked at (No such file" in refused(check_out, "k")
 
 
 def test_an_absolute_path_is_taken_where_it_was_meant(tmp_path):
@@ -439,7 +484,11 @@ def test_infinity_zero_and_nan_stay(type):
     assert math.isnan(convert(math.nan)) and math.copysign(1, convert(-0.0)) == -1
 
 
-HEADERS_DEFINE = "EOF errno NAN I RAND_MAX LITTLE_ENDIAN CLOCK_REALTIME M_PI EXIT_SUCCESS"
+HEADERS_DEFINE = (
+    "EOF errno NAN I RAND_MAX LITTLE_ENDIAN CLOCK_REALTIME M_PI EXIT_SUCCESS SIZE_MAX PTRDIFF_MIN "
+    "SIG_ATOMIC_MAX WCHAR_MIN WINT_MAX MB_CUR_MAX SCHED_FIFO CLOCKS_PER_SEC FLT_EPSILON DBL_DIG "
+    "LDBL_MAX CHAR_BIT LONG_MAX FP_NAN HUGE_VALL"
+)
 
 
 @pytest.mark.parametrize("name", HEADERS_DEFINE.split())

@@ -321,5 +321,7 @@ def test_the_command_line_writes_a_sample_and_names_the_fake_driver(tmp_path, mo
     ended = CliRunner().invoke(app, words)
     assert ended.exit_code == 0 and "make -C work/softmax run" in ended.stdout
     assert (tmp_path / "work/softmax/softmax.h").exists()
+    settings = (tmp_path / "work/softmax/settings.mk").read_text()
+    assert "export COURSE_FAKE_DRIVER_CAPABILITIES ?= 80\n" in settings
     ended = CliRunner().invoke(app, ["aot", "fake-driver"])
     assert Path(ended.stdout.strip()) == fake_driver.path()

@@ -18,8 +18,8 @@ import pytest
 import triton
 from typer.testing import CliRunner
 
-from course import aot, lower, stock
-from course.aot import worker
+from course import aot, handed, lower, stock
+from course.aot import api, worker
 from course.aot.abi import SCALARS, Scalar
 from course.aot.c import kernel as code
 from course.aot.cubin import Cubin, check_parameters, read_cubin
@@ -251,6 +251,9 @@ TYPES = "*fp64, i1, i8, i16, i32, i64, u8, u16, u32, u64, fp16, bf16, fp32, fp64
         ({"variants": "*fp32, i32, (*fp32, 8)"}, "Part 3 of the signature, '(*fp32, 8)', is"),
         ({"target": "gfx942"}, "AMD"),
         ({"target": "hip:gfx942:64"}, "AMD"),
+        ({"target": "MI300X"}, "MI300X is an AMD target"),
+        ({"grid": "n\ud800"}, "and must be a text"),
+        ({"variants": aot.Variant(5)}, "give a signature, as a text, or a list of them"),
         ({"target": "sm_91"}, "There is no target 'sm_91'"),
         ({"target": "cuda:90:64"}, "warps of 64"),
         ({"kernel": "nothing.py:add_kernel"}, "There is no file nothing.py"),
@@ -311,7 +314,7 @@ def test_clusters_are_refused(monkeypatch):
             def _asdict():
                 return {"num_ctas": 2}
 
-    monkeypatch.setattr(worker, "compile_for_types", lambda *_: Compiled)
+    monkeypatch.setattr(worker, "compile_for_types", lambda *_: (Compiled, ""))
     with pytest.raises(CourseError, match="clusters of programs"):
         worker._compile(kernels.add_kernel, (), Options(4, 3), nvidia_target("sm_90"))
 
@@ -424,8 +427,8 @@ def test_on_a_full_disk_everything_is_as_before(fails_at, monkeypatch):
     ],
 )
 def test_an_export_does_not_write_over_another(kernel, name, target):
-    made = aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add.v2", target="sm_90")
-    again = aot.export(kernels.add_kernel, ADD, "n", "add", "out/add.v3", target="sm_90")
+    made = aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add", target="sm_90")
+    again = aot.export(kernels.add_kernel, ADD, "n", "add", "out/add", target="sm_90")
     assert again.headers == made.headers
     before = made.sources[0].read_bytes()
     words = refused(kernel, ADD, GRID, name, "out/add", target=target)
@@ -433,6 +436,82 @@ def test_an_export_does_not_write_over_another(kernel, name, target):
     assert made.sources[0].read_bytes() == before
     other = aot.export(kernel, ADD, GRID, name, "out/add", target=target, force=True)
     assert other.headers == made.headers
+
+
+def test_outputs_that_differ_behind_a_dot_do_not_write_over_each_other():
+    made = aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add.small", target="sm_90")
+    before = made.sources[0].read_bytes()
+    for out in ("out/add.large", "out/add"):
+        words = refused(kernels.add_kernel, ADD, "n", "add", out, target="sm_90")
+        assert "holds add_kernel as add for sm_90 from the output add.small: name another" in words
+    assert made.sources[0].read_bytes() == before
+    again = aot.export(kernels.add_kernel, ADD, "n", "add", "out/add.small", target="sm_90")
+    assert again.headers == made.headers
+
+
+def test_a_pipe_in_the_place_of_an_output_is_refused_and_not_read():
+    made = aot.export(kernels.add_kernel, ADD, GRID, "add", "out/add", target="sm_90")
+    made.sources[0].unlink()
+    os.mkfifo(made.sources[0])
+    writer = os.open(made.sources[0], os.O_RDWR)  # so that nobody who opens it waits
+    os.write(writer, b"mine")
+    words = refused(kernels.add_kernel, ADD, GRID, "add", "out/add", target="sm_90", force=True)
+    assert "is a pipe or a device: name another output." in words
+    os.close(writer)
+
+
+def test_more_threads_than_a_program_may_have_are_refused():
+    """As a kernel in Gluon has them, whose partitions add warps to 32."""
+    compiled = worker.CompiledVariant((), b"", "kernel", 1152, 0, (), False, "")
+    with pytest.raises(CourseError, match=r"has 1,152 threads, .* may have 1,024: take fewer"):
+        api._check_limits("kernel", compiled, nvidia_target("sm_90"))
+
+
+DEFAULTS = """
+@triton.jit
+def kernel(x_ptr, n=3, BLOCK: tl.constexpr = 8, D: tl.constexpr = tl.int32):
+    tl.store(x_ptr + tl.arange(0, BLOCK), n.to(D))
+
+@triton.jit
+def nothing():
+    pass
+"""
+
+
+def test_a_default_of_run_time_is_asked_for_and_one_that_is_a_type_is_not(home):
+    write_kernel(DEFAULTS)
+    words = refused("k.py:kernel", "*i32", "1", "k", "k")
+    assert words.startswith("The signature leaves out n, whose default is used at a launch alone")
+    made = aot.export("k.py:kernel", "*i32, i32", "1", "k", "k")
+    assert made.functions[0].constants == {"BLOCK": 8, "D": "tl.int32"}
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("variants", ["", [""]])
+def test_a_kernel_without_arguments_is_exported(home, variants):
+    write_kernel(DEFAULTS)
+    made = aot.export("k.py:nothing", variants, "1", "k", "k")
+    assert made.functions[0].prototype == f"CUresult {made.functions[0].name}(CUstream stream)"
+    assert handed(aot.build(aot.link(made, "linked"))).arguments == ()
+
+
+ALIKE = """
+@triton.jit
+def one(int: tl.constexpr, arg_int, x):
+    tl.store(x, arg_int + int)
+
+@triton.jit
+def other(arg_int, x):
+    tl.store(x, arg_int)
+"""
+
+
+@pytest.mark.compiler
+def test_kernels_whose_arguments_have_other_names_in_c_are_linked(home):
+    write_kernel(ALIKE)
+    one = aot.export("k.py:one", "5, i32:16, *i32", "1", "k", "one")
+    other = aot.export("k.py:other", "i32:16, *i32", "1", "k", "other")
+    aot.build(aot.link([one, other], "k"))
 
 
 HELPER = """
@@ -614,11 +693,22 @@ def test_configurations_that_differ_in_a_constant_alone_have_names_of_their_own(
         (triton.Config({"BLOCK": 64}, pre_hook=print), "calls a function before each launch"),
         (triton.Config({"BLOCK": 64}, ir_override="k.ttgir"), "replaces the kernel's IR"),
         (triton.Config({"BLOCK": 64}, num_ctas=2), "in clusters of programs"),
+        (
+            triton.Config({"BLOCKS": 64}),
+            "gives BLOCKS, and the kernel's arguments are x_ptr, BLOCK",
+        ),
     ],
 )
 def test_a_configuration_that_does_more_than_its_c_would_is_refused(home, config, says):
     write_kernel(TUNED)
     assert says in refused("k.py:kernel", "*fp32", "1", "k", "k", config=config)
+
+
+@pytest.mark.parametrize("option", [{"num_warps": 4}, {"num_stages": 1}, {"maxnreg": 32}])
+def test_an_option_that_a_configuration_gives_is_not_given_twice(home, option):
+    write_kernel(TUNED)
+    words = refused("k.py:kernel", "*fp32", "1", "k", "k", config=0, **option)
+    assert "A configuration gives num_warps, num_stages and maxnreg: leave out these" in words
 
 
 GLUON = """
@@ -879,4 +969,17 @@ def kernel(x_ptr):
 def test_what_a_kernel_prints_is_no_spill(home):
     write_kernel(PRINTS)
     made = aot.export("k.py:kernel", "*i32", "1", "k", "k", target="sm_90")
+    assert made.functions[0].stack_bytes > 0 and made.warnings == ()
+
+
+SINES = """
+@triton.jit
+def kernel(x_ptr):
+    tl.store(x_ptr, tl.sin(tl.load(x_ptr)))
+"""
+
+
+def test_an_array_that_a_function_keeps_on_the_stack_is_no_spill(home):
+    write_kernel(SINES)
+    made = aot.export("k.py:kernel", "*fp64", "1", "k", "k", target="sm_90")
     assert made.functions[0].stack_bytes > 0 and made.warnings == ()

@@ -10,6 +10,7 @@ from course import aot, handed, stock
 from course.aot.handed import CapturedArgument, plain, remade
 from course.errors import CourseError
 from kernels.vector_add import add_kernel
+from tests.support.aot_kernels import large_kernel
 
 ALIGNED, ANY = "*fp32:16, *fp32:16, *fp32:16, i32:16, 1024", "*fp32, *fp32, *fp32, i32, 1024"
 GRID = "cdiv(n_elements, BLOCK_SIZE)"
@@ -86,7 +87,19 @@ def test_handed_says_why_there_is_no_launch(added, tmp_path):
 
 
 @pytest.mark.compiler
+@pytest.mark.parametrize("target", ["sm_80", "sm_100"])
+def test_the_fake_device_is_the_one_that_the_library_is_for(tmp_path, target):
+    signature = "*fp16:16, *fp16:16, *fp32:16, i32:16, 128"
+    made = aot.export(large_kernel, signature, "1", "large", tmp_path / "large", target=target)
+    half = torch.zeros(64, dtype=torch.float16)
+    found = handed(aot.build(made), half, half, half.float(), 64)
+    assert found.shared_bytes == made.functions[0].shared_bytes > 48 * 1024
+
+
+@pytest.mark.compiler
 def test_what_cannot_be_handed_over_is_named(added):
+    with pytest.raises(CourseError, match=r"handed takes the path that aot\.build returned; this"):
+        handed(None)
     with pytest.raises(CourseError, match=r"There is no library nope\.so"):
         handed("nope.so")
     x = torch.zeros(8)

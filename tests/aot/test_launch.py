@@ -23,7 +23,9 @@ from course.aot.c import kernel as code
 from course.aot.c.templates import BITS
 from course.aot.c_compiler import compile_library
 from course.aot.cubin import read_cubin
+from course.aot.driver import Driver
 from course.errors import CourseError
+from course.gpus.limits import TARGETS
 from course.isolate.commands import run_source
 from tests.support import aot_kernels as kernels
 from tests.support.aot_files import STRICT, cubin_in
@@ -298,6 +300,12 @@ def test_hints_past_the_tenth_argument_are_read_right(folder):
 # Linking
 
 
+def test_a_grid_may_be_written_in_two_ways(add, folder):
+    grid = "cdiv( n,BLOCK ), 1"
+    other = aot.export(kernels.add_kernel, ADD[1], grid, "add", folder / "spaced" / "add")
+    assert len(aot.link([add.headers[0], other], folder / "spaced" / "linked").algorithms) == 1
+
+
 def test_headers_that_do_not_go_together_are_named(add, folder):
     def export(signature, name, out, target=None):
         return aot.export(kernels.add_kernel, signature, "1", name, folder / out, target=target)
@@ -459,6 +467,14 @@ def test_more_than_48_kb_of_shared_memory_is_allowed_on_each_device_that_can_run
     again = aot.load(aot.build(made), driver=fake_driver).large
     with pytest.raises(CourseError, match="INVALID_VALUE"):
         again(X.half(), X.half(), X, 128)
+
+
+@pytest.mark.parametrize("target", [name for name in TARGETS if name.startswith("sm_")])
+def test_a_fake_device_allows_the_shared_memory_of_its_capability(monkeypatch, target):
+    monkeypatch.setenv("COURSE_FAKE_DRIVER_CAPABILITIES", target.removeprefix("sm_"))
+    most, optin = ctypes.c_int(), 97  # CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+    Driver(fake_driver).library.cuDeviceGetAttribute(ctypes.byref(most), optin, 0)
+    assert most.value == TARGETS[target].shared_bytes
 
 
 def test_a_stream_is_passed_on(loaded):

@@ -186,6 +186,8 @@ def test_the_library_needs_only_functions_of_c_from_pytorch_and_none_of_the_driv
     [
         ({"dtypes": ["fp32"]}, "There is no attention for 'fp32': there is fp16, bf16."),
         ({"head_dims": [96]}, "head_dim is 96, and must be 16, 32, 64, 128 or 256."),
+        ({"head_dims": 64}, "head_dims is 64, and must be a list or a tuple."),
+        ({"dtypes": "fp16"}, "dtypes is 'fp16', and must be a list or a tuple."),
         ({"head_dims": []}, "There is nothing to build: give at least one head dimension and one"),
         ({"target": "gfx942"}, "gfx942 is an AMD target"),
     ],

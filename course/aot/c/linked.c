@@ -13,12 +13,12 @@ CUresult unload_{{ function.name }}(void);
 /* {{ algorithm | string | comment }} */
 static CUresult algorithm_{{ loop.index0 }}({{ parameters }}) {
 {% for function in algorithm.functions %}
-{% set conditions = function.conditions("==", " && ", function.runtime) %}
+{% set conditions = first.conditions("==", " && ", function.runtime) %}
 {% if conditions %}
     if ({{ conditions }})
-        return {{ function.name }}({{ function.call(function.passed) }});
+        return {{ function.name }}({{ first.call(function.passed) }});
 {% else %}
-    return {{ function.name }}({{ function.call(function.passed) }});
+    return {{ function.name }}({{ first.call(function.passed) }});
 {% endif %}
 {% endfor %}
 {% if algorithm.functions[-1].hinted %}

@@ -27,7 +27,7 @@ from course.aot.c_compiler import compile_library, include_folder
 from course.aot.sealing import cached_library
 
 FOLDER = Path(__file__).parent
-LOG = "COURSE_FAKE_DRIVER_LOG"
+LOG, CAPABILITIES = "COURSE_FAKE_DRIVER_LOG", "COURSE_FAKE_DRIVER_CAPABILITIES"
 FLAGS = ("-D_GNU_SOURCE", "-Wl,-soname,libcuda.so.1", "-lpthread")
 
 
@@ -85,15 +85,24 @@ def recorded() -> Iterator[list[Call]]:
     """Yields a list; at the end it holds the calls that this process, and those that it started,
     made meanwhile."""
     calls: list[Call] = []
-    before = os.environ.get(LOG)
     with tempfile.TemporaryDirectory(prefix="course-fake-driver-") as folder:
         log = Path(folder) / "calls"
-        os.environ[LOG] = str(log)
         try:
-            yield calls
+            with told(LOG, str(log)):
+                yield calls
         finally:
-            if before is None:
-                del os.environ[LOG]
-            else:
-                os.environ[LOG] = before
             calls += calls_in(log)
+
+
+@contextlib.contextmanager
+def told(variable: str, value: str) -> Iterator[None]:
+    """While active, a variable of the environment has this value."""
+    before = os.environ.get(variable)
+    os.environ[variable] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[variable]
+        else:
+            os.environ[variable] = before

@@ -60,6 +60,17 @@ CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
+/* As in NVIDIA's CUDA programming guide. */
+static int most_shared_bytes(int capability) {
+    switch (capability) {
+        case 70: return 96 << 10;
+        case 75: return 64 << 10;
+        case 80: case 87: return 163 << 10;
+        case 86: case 89: case 120: return 99 << 10;
+        default: return 227 << 10;
+    }
+}
+
 /* An H100's where the capability is 9.0, and plausible elsewhere. */
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
     int capability = number_from_environment("COURSE_FAKE_DRIVER_CAPABILITIES", device, 90);
@@ -69,7 +80,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
         case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = capability / 10; break;
         case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = capability % 10; break;
         case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: *value = 49152; break;
-        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = capability >= 90 ? 232448 : 101376; break;
+        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = most_shared_bytes(capability); break;
         case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 132; break;
         case CU_DEVICE_ATTRIBUTE_WARP_SIZE: *value = 32; break;
         case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = 1024; break;
