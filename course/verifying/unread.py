@@ -64,16 +64,16 @@ def unread_input(
             if not depends(number, places):  # but only on several at once
                 continue
             if not any((argument.numbers(each.addresses) >= 0).any() for each in loads):
-                return argument.name, f"It needs {argument.name}, which no program reads."
-            text, place = f"It needs {argument.place(int(places[0]))}", places[0]
+                return argument.name, f"This element needs {argument.name}, which nobody reads."
+            text, place = f"This element needs {argument.place(int(places[0]))}", places[0]
             if not alone:
-                return argument.name, f"{text}, which no program reads."
-            text += f". Program {program_text(*writers)}, which stores it, reads "
+                return argument.name, f"{text}, which nobody reads."
+            text += f", and program {program_text(*writers)}, which stores it, reads "
             there = np.flatnonzero(~unread)
             if not there.size:
                 return argument.name, f"{text}nothing of {argument.name}."
             begin, end = (argument.place(int(each)) for each in (there[0], there[-1]))
             if there[0] < place < there[-1]:
-                return argument.name, f"{text}others, from {begin} to {end}."
-            return argument.name, f"{text}{begin} to {end} only."
+                return argument.name, f"{text}only others, from {begin} to {end}."
+            return argument.name, f"{text}only {begin} to {end}."
     return "", ""

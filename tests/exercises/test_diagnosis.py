@@ -1,5 +1,7 @@
 """An answer that is a cause and a cure: each part is judged, the cause first."""
 
+import re
+
 import pytest
 
 from course import check
@@ -45,4 +47,5 @@ def test_what_is_stepped_through_is_the_answer_that_the_lesson_gives(define):
     wrong = {"x * scale": "x + scale"}
     checked = check("slow-rows-and-factors", define(changed(CELLS[ROWS][0], wrong), "answer"))
     assert f'check("{ROWS}", answer).replay()' in str(checked)
+    assert re.search(r"Your cause is right: .*\n +Your code is not right yet:\n", str(checked))
     assert checked.replay().recording.kernel == "scale_kernel"

@@ -156,15 +156,15 @@ def sum_of_two(start):
 
 def test_a_number_is_named_that_the_program_does_not_read():
     two = Case((Input((100,)), Input((100,))))
-    words = "It needs y_ptr, which no program reads."
+    words = "This element needs y_ptr, which nobody reads."
     assert words in told(sum_of_two(0), torch.add, two)
-    words = "It needs y_ptr[0]. Program 0, which stores it, reads y_ptr[40] to y_ptr[71] only."
+    words = "This element needs y_ptr[0], and program 0, which stores it, reads only y_ptr[40] to "
     assert words in told(sum_of_two(40), torch.add, two)
 
 
 def test_nothing_is_said_to_be_unread_where_all_of_it_is_read():
     two = Case((Input((100,)), Input((100,))))
-    assert "It needs" not in told(sum_of_two(100), torch.sub, two)
+    assert "This element needs" not in told(sum_of_two(100), torch.sub, two)
 
 
 @triton.jit

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from course.exercises.kinds import DiagnosisExercise
-from course.exercises.result import Checked
+from course.exercises.result import NO_TRY, Checked
 from course.type_names import AnyValue
 
 from .code import check_code
@@ -20,8 +20,10 @@ def check_diagnosis(exercise: DiagnosisExercise, answer: object) -> Checked:
     if verdict != "right":
         return Checked(exercise.name, verdict, f"The cause: {why}", kind and f"cause {kind}")
     checked = _mended(exercise, mended)
-    named = "The cause" if checked.right else "The cause that you name is right"
-    return replace(checked, reason=f"{named}: {why}\n{checked.reason}".strip())
+    if checked.right or checked.verdict in NO_TRY:
+        return replace(checked, reason=f"The cause: {why}\n{checked.reason}".strip())
+    reason = f"Your cause is right: {why}\nYour code is not right yet:\n{checked.reason}"
+    return replace(checked, reason=reason.strip())
 
 
 def _without_a_cause(exercise: DiagnosisExercise, mended: AnyValue) -> Checked:

@@ -187,7 +187,14 @@ class TextExercise(Question):
         if text in map(_plain, self.accepts):
             return Judged("right", self.because)
         slip = known_slip(self.slips, lambda wrong: text == _plain(wrong))
-        return Judged("wrong", *(slip or (f"It is not {answer.strip()!r}.", "other")))
+        if slip:
+            return Judged("wrong", *slip)
+        given, right = answer.split(","), self.accepts[0].split(",")
+        pairs = enumerate(zip(given, right, strict=False), start=1)
+        wrong = [str(place) for place, (one, other) in pairs if _plain(one) != _plain(other)]
+        which = f": look at number {' and '.join(wrong)} of {len(right)}" if len(right) > 1 else ""
+        told = which if len(given) == len(right) else ""
+        return Judged("wrong", f"It is not {answer.strip()!r}{told}.", "other")
 
 
 def _plain(text: str) -> str:

@@ -138,7 +138,8 @@ EXERCISES = (
             a="256 programs are enough for any GPU.",
             b="The loads are narrow, but as a consequence: lanes that follow one another are no "
             "neighbors in memory. `cost` says what that wastes.",
-            c="Lanes that follow one another are a row apart, so each pays a sector of its own.",
+            c="Lanes that follow one another are a row apart, so each pays for a sector of its "
+            "own.",
             d="`lower` reports no spilled bytes.",
         ),
         mended=KernelExercise(
