@@ -45,6 +45,7 @@ SLIPS = [
     ("tl.log(total) + top", "tl.log(total) + 2 * top", "2 * top"),
     (".to(tl.float32)\n", ".to(tl.float16)\n", "tl.float16"),
     ("out, mask=mask)", "out)", "tl.store(out_ptr + offsets, out), which has no mask,"),
+    ("rows[:, None] * n_cols + cols[None, :]", "rows[None, :] * n_cols + cols[:, None]", "rows"),
     ("1.5", "BLOCK_M", None),
     ("top[:, None] - 1.5", "top - 1.5", None),
 ]  # fmt: skip

@@ -206,8 +206,11 @@ class _Changes:
     def _sign_of(self, node: ast.BinOp) -> str:
         return self._text(self._sign(node.left, node.right))
 
+    def _index(self, node: ast.Subscript) -> tuple[int, int]:
+        return self._span(node.value)[1], self._span(node)[1]
+
     def _turned(self, node: ast.Subscript) -> Iterator[_Edit]:
-        index = self._span(node.value)[1], self._span(node)[1]
+        index = self._index(node)
         if other := OTHER_TURN.get(self._text(index)):
             yield _Edit(0, node, ((index, other),))
             yield _Edit(1, node, ((index, ""),))
@@ -295,7 +298,12 @@ class _Changes:
             yield _Edit(rank, self._shown_with(node), ((node, other),))
 
     def _statement(self, node: ast.Assign | ast.AugAssign | ast.Expr) -> Iterator[_Edit]:
-        """Two of its names exchanged, or its result added up, or compared with one before."""
+        """Two of its names or turns exchanged, or its result added up or compared with another."""
+        indexed = [each for each in ast.walk(node.value) if isinstance(each, ast.Subscript)]
+        for first, second in itertools.combinations(map(self._index, indexed), 2):
+            if OTHER_TURN.get(self._text(first)) == self._text(second):
+                turns = (first, self._text(second)), (second, self._text(first))
+                yield _Edit(1, node, turns)
         names = [each for each in ast.walk(node.value) if isinstance(each, ast.Name)]
         for one, other in itertools.combinations(names, 2):
             if {one.id, other.id} <= set(self.known_from) and self._alike(one.id, other.id):
