@@ -300,9 +300,9 @@ class _Changes:
     def _statement(self, node: ast.Assign | ast.AugAssign | ast.Expr) -> Iterator[_Edit]:
         """Two of its names or turns exchanged, or its result added up or compared with another."""
         indexed = [each for each in ast.walk(node.value) if isinstance(each, ast.Subscript)]
-        for first, second in itertools.combinations(map(self._index, indexed), 2):
-            if OTHER_TURN.get(self._text(first)) == self._text(second):
-                turns = (first, self._text(second)), (second, self._text(first))
+        for before, after in itertools.combinations(map(self._index, indexed), 2):
+            if OTHER_TURN.get(self._text(before)) == self._text(after):
+                turns = (before, self._text(after)), (after, self._text(before))
                 yield _Edit(1, node, turns)
         names = [each for each in ast.walk(node.value) if isinstance(each, ast.Name)]
         for one, other in itertools.combinations(names, 2):
