@@ -85,7 +85,7 @@ class Explorer(anywidget.AnyWidget):
 
     def _show(self, lowered: Lowered, panes: list[Pane]) -> None:
         self.lowered = lowered
-        options = lowered.metadata["options"]
+        options = lowered.launch_options
         with self.hold_sync():
             self.problem = ""
             self.panes = panes

@@ -35,8 +35,9 @@ def rows_of(drawn: Layout) -> Iterator[list[Index]]:
 
     A vector's rows are as long as the run of its first warp.
     """
-    if len(drawn.shape) == 1:
-        length = drawn.shape[0]
+    shape = drawn.copy_shape
+    if len(shape) == 1:
+        (length,) = shape
         run = length
         if not drawn.shared:
             warps = [drawn.holders(i)[0].warp for i in range(min(length, MOST_COLUMNS))]
@@ -45,8 +46,8 @@ def rows_of(drawn: Layout) -> Iterator[list[Index]]:
         for start in range(0, min(length, width * MOST_ROWS), width):
             yield [(i,) for i in range(start, min(start + width, length))]
         return
-    outer = () if drawn.shared else (0,) * (len(drawn.shape) - 2)
-    height, width = min(drawn.shape[-2], MOST_ROWS), min(drawn.shape[-1], MOST_COLUMNS // 2)
+    outer = (0,) * (len(shape) - 2)
+    height, width = min(shape[-2], MOST_ROWS), min(shape[-1], MOST_COLUMNS // 2)
     for row in range(height):
         yield [(*outer, row, column) for column in range(width)]
 

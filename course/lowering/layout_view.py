@@ -4,7 +4,7 @@ import itertools
 import re
 import textwrap
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from matplotlib.patches import Patch
 
@@ -12,7 +12,7 @@ from course.display.colors import BANKS, WARPS, ink, paler
 from course.display.picture import WIDTH, Picture, new_axes
 from course.display.shapes import box, frame, label
 from course.errors import CourseError
-from course.triton_internals.ir import block_types
+from course.triton_internals.ir import BlockType, block_types
 from course.type_names import kind_of
 
 from . import bank_conflicts
@@ -26,7 +26,7 @@ from .layout_boxes import (
     shared_small,
     thread_boxes,
 )
-from .layouts import NO_VIEW, Layout
+from .layouts import NO_VIEW, Layout, aliases_of, expanded
 from .passes import without_locations
 from .result import Lowered
 
@@ -60,7 +60,8 @@ def layout(
     A block of one dimension is drawn in rows as long as the run of its first warp; of a large one
     the corner is shown.
     """
-    if thread is not None and not (isinstance(thread, tuple) and len(thread) == 2):
+    is_pair = isinstance(thread, tuple) and len(thread) == 2
+    if thread is not None and not (is_pair and all(isinstance(n, SupportsIndex) for n in thread)):
         raise CourseError(
             f"draw.layout takes thread=(warp, thread), as (0, 5); this is {thread!r}."
         )
@@ -93,7 +94,7 @@ def _picture(drawn: Layout, thread: Thread | None, access: Layout | None, rows: 
         else:
             boxes = thread_boxes(drawn, row)
         boxes, registers = (boxes, "") if drawn.shared else shared_small(boxes)
-        place = f"row {row[0][-2]}" if len(drawn.shape) > 1 else f"from {row[0][0]:,}"
+        place = f"row {row[0][-2]}" if len(row[0]) > 1 else f"from {row[0][0]:,}"
         names.append(f"{place}  {registers}".strip())
         lines.append(boxes)
     if thread:
@@ -178,22 +179,25 @@ def _layout(shown: Lowered | Layout, of: str | int | None) -> Layout:
 
 def _of_value(lowered: Lowered, name: str) -> Layout:
     """The layout of a value by the name that the TTGIR gives it."""
-    definition = re.compile(rf"^\s*{re.escape(name)}(?::\d+)? = .*$", re.MULTILINE)
-    line = definition.search(without_locations(lowered.ttgir))
-    types = block_types(line[0]) if line else []
-    if not types:
-        raise CourseError(f"No value with a layout is called {name} in the TTGIR.")
-    type = types[-1]
-    alike = [
-        each for each in lowered.layouts if (each.shape, each.element) == (type.shape, type.element)
-    ]
-    layout_name = type.layout.partition("<")[0]
-    named = (
-        each
-        for each in alike
-        if each.name == layout_name or each.attribute.startswith(f"{layout_name}<")
+    # The types of an operation with regions may stand where the last one closes.
+    definition = re.compile(
+        rf"^( *){re.escape(name)}(?::\d+)? = (?:.*\(\{{\n(?:.*\n)*?\1\}}\) )?.*$", re.MULTILINE
     )
-    return next(named, alike[0])
+    text = definition.search(without_locations(lowered.ttgir))
+    types = block_types(text[0]) if text else []
+    alike = _alike(lowered, types[-1]) if types else []
+    if not alike:
+        raise CourseError(f"No value with a layout is called {name} in the TTGIR.")
+    return alike[0]
+
+
+def _alike(lowered: Lowered, type: BlockType) -> list[Layout]:
+    """The layouts of blocks that lie as those of a type do, first those with its elements."""
+    attribute = expanded(type.layout, aliases_of(lowered.ttgir))
+    alike = [
+        each for each in lowered.layouts if (each.shape, each.attribute) == (type.shape, attribute)
+    ]
+    return sorted(alike, key=lambda each: each.element != type.element)
 
 
 def _fitting(lines: list[list[Box]], inch: float) -> list[list[Box]]:

@@ -103,6 +103,13 @@ class Layout:
         return "shared" in self.kind
 
     @property
+    def copy_shape(self) -> Index:
+        """The shape that an index is of: of a buffer in shared memory that of one copy, where a
+        pipeline keeps several."""
+        offsets = self.bases.get("offset")
+        return self.shape[-len(offsets[0]) :] if offsets else self.shape
+
+    @property
     def element_bits(self) -> int:
         digits = re.search(r"\d+", self.element)
         return int(digits[0]) if digits else 32
@@ -155,10 +162,6 @@ class Layout:
 
     def holders(self, *index: int) -> list[Holder]:
         """Every place that holds the element of this index; several if the layout keeps copies."""
-        if len(index) != len(self.shape):
-            raise CourseError(
-                f"The shape is {self.shape}: an element has {len(self.shape)} numbers."
-            )
         return self._holders[self._checked(index)]
 
     def offset(self, *index: int) -> int:
@@ -179,10 +182,7 @@ class Layout:
         if "register" not in self.bases:
             why = "lies in shared memory: ask offset() and bank()" if self.shared else NO_VIEW
             raise CourseError(f"{self.label} {why}.")
-        if self.spans_cluster:
-            raise CourseError(
-                f"{self.label} is spread over a cluster of programs, which is not shown here."
-            )
+        self._refuse_cluster()
         return self.bases
 
     @cached_property
@@ -198,15 +198,22 @@ class Layout:
         if "offset" not in self.bases:
             why = NO_VIEW if self.shared else "lies in registers: ask holders() and held_by()"
             raise CourseError(f"{self.label} {why}.")
-        bases = self.bases["offset"]
-        zero = (0,) * (len(bases[0]) if bases else 1)
+        self._refuse_cluster()
+        bases, zero = self.bases["offset"], (0,) * len(self.copy_shape)
         return {_moved(zero, bases, offset): offset for offset in range(2 ** len(bases))}
 
+    def _refuse_cluster(self) -> None:
+        if self.spans_cluster:
+            raise CourseError(
+                f"{self.label} is spread over a cluster of programs, which is not shown here."
+            )
+
     def _checked(self, index: Index) -> Index:
-        shape = self.shape[-len(index) :]
-        inside = (0 <= i < size for i, size in zip(index, shape, strict=False))
-        if len(index) != len(shape) or not all(inside):
-            raise CourseError(f"There is no element {index}: the shape is {self.shape}.")
+        shape = self.copy_shape
+        if len(index) != len(shape):
+            raise CourseError(f"The shape is {shape}: an element has {len(shape)} numbers.")
+        if not all(0 <= i < size for i, size in zip(index, shape, strict=True)):
+            raise CourseError(f"There is no element {index}: the shape is {shape}.")
         return tuple(index)
 
     def __str__(self) -> str:
@@ -223,12 +230,12 @@ class Layout:
             yield NO_VIEW.removeprefix("has ")
             return
         yield "bank of each element" if self.shared else "warp:thread:register of each element"
-        *_, height, width = (1, *self.shape)
-        outer = () if self.shared else (0,) * (len(self.shape) - 2)
+        shape = self.copy_shape
+        *_, height, width = (1, *shape)
+        outer = (0,) * (len(shape) - 2)
         rows, columns = range(min(CORNER, height)), range(min(CORNER, width))
         cells = [
-            [self._cell((*outer, row, column)[-len(self.shape) :]) for column in columns]
-            for row in rows
+            [self._cell((*outer, row, column)[-len(shape) :]) for column in columns] for row in rows
         ]
         longest = max(len(cell) for line in cells for cell in line)
         more = " …" if width > CORNER else ""
@@ -238,10 +245,10 @@ class Layout:
             yield "…"
 
     def _cell(self, index: Index) -> str:
-        if self.shared:
-            return str(self.bank(*index))
         if self.spans_cluster:
             return "?"
+        if self.shared:
+            return str(self.bank(*index))
         first = self.holders(*index)[0]
         return f"{first.warp}:{first.thread}:{first.register}"
 
@@ -270,11 +277,14 @@ class Layouts(list[Layout]):
             known += [name for layout in self for value in layout.values for name in value.callers]
             names = ", ".join(dict.fromkeys(filter(None, known))) or "no layout"
             raise CourseError(f"Nothing is called {key!r} in the TTGIR: there is {names}.")
-        # The block itself rather than its addresses, its mask or its copy in shared memory.
+        # The block itself rather than its addresses, its mask or its copy in shared memory. It may
+        # lie there alone, beside numbers that its addresses are made of.
+        buffered = {layout.element for layout in layouts if layout.shared}
+        parts = {"i1", "i32", "i64"} - buffered if buffered else {"i1"}
         blocks = [
             layout
             for layout in layouts
-            if not layout.shared and "ptr" not in layout.element and layout.element != "i1"
+            if not layout.shared and "ptr" not in layout.element and layout.element not in parts
         ]
         if key.startswith("#"):  # the whole block rather than a row or a part of it
             return max(

@@ -18,6 +18,29 @@ Chain = tuple[Place, ...]
 LocatedRows = Iterator[tuple[int, Chain]]
 """Lines of a stage, counted from 1, each with the chain that it comes from."""
 
+# MLIR and LLVM IR write a letter outside ASCII byte by byte, as `\C3\A9`, and assembly as
+# `\303\251`, of which NVIDIA's disassembler may take the last `\` for the end of a folder.
+
+_HEXADECIMAL = re.compile(r"(?:\\[89A-F][0-9A-F])+")
+_NEXT = r"[\\/]2[0-7][0-7]"  # a byte of a letter after the first, which tells how many there are
+_OCTAL = re.compile(
+    rf"\\3(?:[0-3][0-7]{_NEXT}|[45][0-7]{_NEXT}{_NEXT}|6[0-7]{_NEXT}{_NEXT}{_NEXT})"
+)
+
+
+def _from_hexadecimal(text: str) -> str:
+    return _HEXADECIMAL.sub(lambda match: _decoded(match[0], 16), text)
+
+
+def from_octal(assembly: str) -> str:
+    """Assembly with the letters outside ASCII that are written in octal bytes."""
+    return _OCTAL.sub(lambda match: _decoded(match[0], 8), assembly)
+
+
+def _decoded(letters: str, base: int) -> str:
+    return bytes(int(byte, base) for byte in re.findall(r"\w+", letters)).decode(errors="replace")
+
+
 # MLIR: `… loc(#loc5)` ends an operation, and `#loc5 = loc(…)` stands somewhere in the file.
 
 _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$")
@@ -32,11 +55,12 @@ def printed_frames(location: str) -> list[tuple[Frame, str]]:
 
     From the innermost, each with the variable that is assigned to there, or nothing.
     """
-    return [((match[2], int(match[3])), match[1] or "") for match in _PRINTED.finditer(location)]
+    matches = _PRINTED.finditer(_from_hexadecimal(location))
+    return [((match[2], int(match[3])), match[1] or "") for match in matches]
 
 
 def _mlir(text: str) -> LocatedRows:
-    lines = text.split("\n")
+    lines = _from_hexadecimal(text).split("\n")
     aliases = {match[1]: match[2] for line in lines if (match := _ALIAS.match(line))}
 
     @functools.cache
@@ -54,22 +78,27 @@ def _mlir(text: str) -> LocatedRows:
         match = _NAMED.fullmatch(location)
         return chain_of(match[1]) if match else ()
 
-    opened: list[int] = []
+    opened: list[list[int]] = []  # the lines that open the regions of each operation around
+    begun: list[int] = []  # those of an operation whose next region is about to open
     for row, line in enumerate(lines, start=1):
         code = line.strip()
         if code.startswith("#loc"):
             continue
         match = _TRAILING.search(code)
         chain = chain_of(match[1]) if match else ()
-        # An operation with a region says its location where the region closes.
+        # An operation with regions says its location where the last one closes.
         if code.startswith("}") and opened:
-            opener = opened.pop()
+            begun = opened.pop()
             if chain:
-                yield opener, chain
+                yield from ((opener, chain) for opener in begun)
         if code.endswith("{"):
-            opened.append(row)
+            opened.append([*begun, row])
         elif chain and not code.startswith("^"):
             yield row, chain
+        if "ttg.warp_specialize(" in code:  # its regions open in the lines below
+            begun = [row]
+        elif code != "}":
+            begun = []
 
 
 # LLVM IR: `… !dbg !16`, with `!16 = !DILocation(line: 5, …, scope: !7, inlinedAt: !20)`.
@@ -80,7 +109,7 @@ _FIELD = re.compile(r'(\w+): ("[^"]*"|[^,]+)')
 
 
 def _llvm(text: str) -> LocatedRows:
-    lines = text.split("\n")
+    lines = _from_hexadecimal(text).split("\n")
     matches = (match for line in lines if (match := _NODE.match(line)))
     nodes = {match[1]: (match[2], dict(_FIELD.findall(match[3]))) for match in matches}
 
@@ -154,7 +183,7 @@ def _loc_directives(lines: list[str]) -> LocatedRows:
 def _files(lines: list[str]) -> dict[str, str]:
     """Every file's path by its number."""
     matches = (match for line in lines if (match := _ASSEMBLER_FILE.search(line)))
-    return {match[1]: _path(match[2] or "", match[3]) for match in matches}
+    return {match[1]: from_octal(_path(match[2] or "", match[3])) for match in matches}
 
 
 def _is_instruction(line: str) -> bool:

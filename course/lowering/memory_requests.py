@@ -149,7 +149,7 @@ def requests_of(lowered: Lowered) -> list[Requests]:
                 shape=shape,
                 bases=bases,
                 bytes_per_thread=0 if by_descriptor else widths.get((path, kind), 0),
-                num_warps=lowered.metadata["options"]["num_warps"],
+                num_warps=lowered.launch_options["num_warps"],
                 merged=(path, kind) in merged,
                 itemsize=_itemsize(row),
                 by_descriptor=by_descriptor,

@@ -2,15 +2,18 @@
 
 import difflib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import SupportsIndex, overload
 
 from course.errors import CourseError
 
 # `… Before TritonGPUCoalesce (tritongpu-coalesce) ('builtin.module' operation)`; from Triton 3.8 on
-# `… Before TritonGPUCoalesce: tritongpu-coalesce{options} ('builtin.module' operation)`.
+# `… Before TritonGPUCoalesce: tritongpu-coalesce{options} ('builtin.module' operation)`. The class
+# may be in an `(anonymous namespace)::`, and a pass without a name is `unknown<…>`.
 HEADER = re.compile(
-    r"^// -----// IR Dump Before ([^\s:]+):? (?:\(([^)]*)\)|([\w-]+)\S*.*?) "
+    r"^// -----// IR Dump Before (?:\(anonymous namespace\)::)?([^\s:]+):? "
+    r"(?:\(([^)]*)\)|([\w-]+)\S*.*?) "
     r"\('([\w.]+)' operation.*$",
     re.MULTILINE,
 )
@@ -109,13 +112,30 @@ def bare(line: str) -> str:
 
 def read(dump: str) -> Passes:
     """The passes in the compiler's dump, which prints the IR before each."""
-    # Passes over one function run inside the inliner, and are a part of it.
-    headers = [header for header in HEADER.finditer(dump) if header[4] == "builtin.module"]
+    headers = [*_headers(dump)]
     # Some passes print their own steps after the IR before them, under other titles.
     titles = ((header.end(), TITLE.search(dump, header.end())) for header in headers)
     texts = [without_locations(dump[i : title.start() if title else None]) for i, title in titles]
     afters = [*texts, ""][1:]
     return Passes(
-        Pass(number, header[2] or header[3], header[1].removesuffix("Pass"), before, after)
+        Pass(number, *_names(header), before, after)
         for number, (header, before, after) in enumerate(zip(headers, texts, afters, strict=True))
     )
+
+
+def _headers(dump: str) -> Iterator[re.Match[str]]:
+    """The headers of all passes, without those over one function inside the inliner, which are a
+    part of it. The IR of the others over one function is that of the whole module, too."""
+    in_inliner = False
+    for header in HEADER.finditer(dump):
+        if header[4] == "builtin.module":
+            in_inliner = "Inline" in header[1]
+        elif in_inliner:
+            continue
+        yield header
+
+
+def _names(header: re.Match[str]) -> tuple[str, str]:
+    """The name and the title of a pass."""
+    name, title = header[2] or header[3], header[1].removesuffix("Pass")
+    return title if name == "unknown" else name, title

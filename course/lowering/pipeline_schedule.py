@@ -4,7 +4,7 @@ when, with durations that are made up.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from course.errors import CourseError
 
@@ -13,10 +13,14 @@ from .passes import Passes
 OPERATION = re.compile(r"^\s*(?:%(\w+)[^=]*= )?\"?([\w.]+)\"?\b(?:.*loop\.stage = (\d+))?")
 KINDS = {
     **dict.fromkeys(("tt.load", "tt.descriptor_load", "amdg.buffer_load"), "load"),
-    **dict.fromkeys(("tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma", "tt.dot_scaled"), "dot"),
+    **dict.fromkeys(("tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma"), "dot"),
+    **dict.fromkeys(("tt.dot_scaled", "ttng.tc_gen5_mma_scaled"), "dot"),
     **dict.fromkeys(("tt.store", "tt.descriptor_store"), "store"),
-    **dict.fromkeys(("math.exp2", "math.exp", "tt.reduce"), "softmax"),
+    **dict.fromkeys(("math.exp2", "math.exp"), "exponential"),
+    "tt.reduce": "reduction",
 }
+SOFTMAX = {"exponential", "reduction"}
+"""What makes a softmax where a loop has both."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +28,9 @@ class ScheduledOperation:
     """An operation of a loop's body."""
 
     kind: str
-    """As `colors.WORK` has it; empty for operations that are not shown."""
+    """As `colors.WORK` has it, or "arithmetic"; empty for operations that are not shown."""
     name: str
-    """The kernel's variable that it makes; empty for a part of a softmax."""
+    """The kernel's variable that it makes; empty for arithmetic."""
     stage: int
     """How many steps of the loop after its iteration began it works."""
 
@@ -39,10 +43,10 @@ class Schedule:
 
     @property
     def shown(self) -> list[ScheduledOperation]:
-        """The loads, dots and stores in their order, and the softmax as one operation."""
+        """The loads, dots and stores in their order, and the arithmetic as one operation."""
         shown: list[ScheduledOperation] = []
         for each in self.operations:
-            if each.kind and (each.kind != "softmax" or each not in shown):
+            if each.kind and (each.kind not in ("softmax", "arithmetic") or each not in shown):
                 shown.append(each)
         return shown
 
@@ -76,17 +80,25 @@ def _loops(ir: str, planned: bool) -> Iterator[Schedule]:
     open_loops: list[tuple[int, list[ScheduledOperation]]] = []
     for line in ir.split("\n"):
         indent = len(line) - len(line.lstrip())
-        while open_loops and indent <= open_loops[-1][0] and line.strip().startswith("}"):
+        closes = line.strip().startswith("}") and not line.endswith("{")  # unlike `} do {`
+        while closes and open_loops and indent <= open_loops[-1][0]:
             operations = open_loops.pop()[1]
             if operations:
-                yield Schedule(tuple(operations))
-        if "scf.for" in line:
+                yield Schedule(tuple(_with_arithmetic(operations)))
+        if "scf.for" in line or "scf.while" in line:
             open_loops.append((indent, []))
         elif open_loops and (match := OPERATION.match(line)) and (match[3] or not planned):
             name, operation, stage = match.groups(default="")
             kind = KINDS.get(operation, "")
-            name = "" if kind == "softmax" else name.rstrip("0123456789").rstrip("_")
+            name = "" if kind in SOFTMAX else name.rstrip("0123456789").rstrip("_")
             open_loops[-1][1].append(ScheduledOperation(kind, name, int(stage or 0)))
+
+
+def _with_arithmetic(operations: list[ScheduledOperation]) -> Iterator[ScheduledOperation]:
+    """A loop's operations, in which exponentials and reductions are a softmax, or arithmetic."""
+    kind = "softmax" if {each.kind for each in operations} >= SOFTMAX else "arithmetic"
+    for each in operations:
+        yield replace(each, kind=kind) if each.kind in SOFTMAX else each
 
 
 LATENCY = 2

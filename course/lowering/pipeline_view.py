@@ -14,6 +14,7 @@ from .pipeline_schedule import Bar, Schedule, ScheduledOperation, schedules, tim
 from .result import Lowered
 
 ITERATIONS = 5
+COLORS = {**WORK, "arithmetic": WORK["softmax"]}
 INCH = 0.52
 """Inches of a unit of time, at most."""
 MARGIN = 1.15
@@ -56,8 +57,8 @@ def pipeline(lowered: Lowered, loop: int = 0) -> Picture:
         f"A sketch:\na load takes twice as long as the arithmetic of an iteration",
         fontsize=9.5, loc="left",
     )  # fmt: skip
-    kinds = [kind for kind in WORK if any(each.kind == kind for each in operations)]
-    legend_below(axes, {_kind_text(kind, operations): WORK[kind] for kind in kinds}, 4)
+    kinds = [kind for kind in COLORS if any(each.kind == kind for each in operations)]
+    legend_below(axes, {_kind_text(kind, operations): COLORS[kind] for kind in kinds}, 4)
     across = (-MARGIN / inch, max(end, (5.6 - MARGIN) / inch))
     return Picture.of_sketch(axes, across, (-ITERATIONS - 1.1, 1.05), _alt(schedule, operations))
 
@@ -90,7 +91,7 @@ def _draw_bar(
     if bar.operation in loads:
         height = 0.86 / (lanes or len(loads))
         y = -bar.iteration + 0.93 - height * (1 + loads.index(bar.operation))
-    color, length = WORK[bar.operation.kind], bar.end - bar.start
+    color, length = COLORS[bar.operation.kind], bar.end - bar.start
     box(axes, bar.start, y, length, height, color, edgecolor="white", lw=0.8)
     text = bar.operation.name if bar.operation.kind == "load" else bar.operation.kind
     if length * inch * 72 > 5.2 * len(text) and height * tall * 72 > 8:

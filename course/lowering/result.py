@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -14,7 +15,7 @@ from course.errors import CourseError
 from course.files import write_together
 from course.gpus.limits import Target, target_of
 from course.triton_internals.ir import compile_ir
-from course.type_names import AnyValue
+from course.type_names import AnyValue, AnyValues
 
 from . import passes as passes_module
 from .arguments import Request
@@ -168,9 +169,9 @@ class Lowered(Compiled):
         if len(edited) != 1:
             raise CourseError("replace takes one edited stage, ttir or ttgir.")
         ((stage, text),) = edited.items()
-        options = self.metadata["options"]
+        name, options = self.target.name, self.launch_options
         compiled = run_compiler(
-            compile_edited, text, stage, self.kernel, self.target.name, options, self.listing
+            compile_edited, text, stage, self.kernel, name, options, self.listing
         )
         before = {"ttir": self.texts["ttir"]} if stage == "ttgir" and "ttir" in self.texts else {}
         texts = {**before, stage: text, **compiled.texts}
@@ -190,7 +191,7 @@ class Lowered(Compiled):
         with tempfile.TemporaryDirectory(prefix="course-lower-") as folder:
             path = Path(folder) / f"{self.kernel}.ttgir"
             path.write_text(self.ttgir)
-            compiled = compile_ir(path, self.target.triton, self.metadata["options"])
+            compiled = compile_ir(path, self.target.triton, self.launch_options)
             compiled[(*grid, 1, 1)[:3]](*args)
 
     def diff(self, other: "Lowered", stage: str) -> str:
@@ -261,6 +262,14 @@ class Lowered(Compiled):
     def own(self) -> set[Frame]:
         """File and number of each line of the kernel, and of the jitted functions that it calls."""
         return {line.frame for line in self.source_lines()}
+
+    @property
+    def launch_options(self) -> AnyValues:
+        """The compiler's options of the launch. In the metadata num_warps counts the warps of all
+        partitions of a warp-specialized kernel."""
+        warps = re.search(r'"ttg\.num-warps" = (\d+)', self.ttgir)
+        options: AnyValues = self.metadata["options"]
+        return {**options, "num_warps": int(warps[1])} if warps else options
 
     @cached_property
     def _disassembly(self) -> tuple[str, dict[int, ControlCode]]:

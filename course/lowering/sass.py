@@ -21,6 +21,8 @@ from course.gpus.limits import Target
 from course.isolate.commands import run_command
 from course.triton_internals.compiler import refuse_full, refuse_half
 
+from .locations import from_octal
+
 LEGEND = "[barriers waited for:set when Read:set when Written:Yields:Stalls, in cycles]"
 BARRIERS = 6
 NO_BARRIER = 7
@@ -124,4 +126,4 @@ def nvidia_tool(name: str, binary: bytes, *options: str) -> str:
     if ended.how != "finished":
         words = ended.stderr.strip()[:200]
         raise CourseError(f"{ended.sentence(name)}{f'; it said: {words}' if words else ''}.")
-    return ended.stdout
+    return from_octal(ended.stdout)

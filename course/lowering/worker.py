@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from course.errors import CourseError
 from course.gpus.limits import target_of
 from course.isolate import runs_in
+from course.isolate.fork_server import MOST_VALUE_BYTES
 from course.triton_internals.compiler import (
     AssemblerCall,
     CompiledKernel,
@@ -103,7 +105,18 @@ def passes_of(request: Request, target: str) -> str:
         dump = Path(folder) / "dump.mlir"
         os.environ |= {"MLIR_ENABLE_DUMP": "1", "MLIR_DUMP_PATH": str(dump)}
         compile_kernel.here(request, target)
-        return dump.read_text() if dump.exists() else ""
+        return text_of(dump) if dump.exists() else ""
+
+
+def text_of(dump: Path) -> str:
+    """The text of a file. Raises CourseError for one that is too large to come back from here."""
+    megabytes, most = dump.stat().st_size / 1e6, MOST_VALUE_BYTES / 1e6
+    if megabytes > most:
+        raise CourseError(
+            f"The IR before all passes of this kernel has {megabytes:,.0f} MB, and {most:,.0f} MB "
+            "of it can be kept: take a smaller block."
+        )
+    return dump.read_text()
 
 
 @runs_in("compile", timeout_s=TIMEOUT_S, prepare=prepare_compiler)

@@ -350,6 +350,20 @@ def test_a_value_of_the_ttgir_may_be_named():
         draw.layout(made, "%nothing")
 
 
+def test_of_two_values_of_one_kind_of_layout_each_has_its_own_picture():
+    made = lower(kernels.tile_sum_kernel, "*fp32:16", "*fp32:16", 64, target="sm_90")
+    ranges = re.findall(r"(%\w+) = tt\.make_range .*#ttg\.(slice<\{dim = \d)", made.ttgir)
+    assert {layout[-1] for _, layout in ranges} == {"0", "1"}
+    for value, layout in ranges:
+        assert layout in draw.layout(made, value).alt
+
+
+def test_a_reductions_type_stands_where_its_region_ends():
+    made = lower(kernels.tile_sum_kernel, "*fp32:16", "*fp32:16", 64, target="sm_90")
+    (value,) = re.findall(r'(%\w+) = "tt\.reduce"', made.ttgir)
+    assert "slice<{dim = 1" in draw.layout(made, value).alt
+
+
 @pytest.mark.parametrize(
     ("of", "says"),
     [
@@ -450,6 +464,7 @@ def test_the_hierarchy_deals_a_block_out_as_the_compiler_does(block_size, num_wa
         (lambda: draw.room(3), "draw.room takes a kernel from lower"),
         (lambda: draw.pipeline(3), "draw.pipeline takes a kernel from lower"),
         (lambda: draw.layout("x", "z"), "draw.layout takes a kernel from lower"),
+        (lambda: draw.layout(PLAIN, thread=(0, 1.5)), "draw.layout takes thread="),
         (lambda: draw.slide(lambda block: draw.programs(10, block)),
          "takes one setting with its values"),
         (lambda: draw.slide(lambda block: block, block=[2]),

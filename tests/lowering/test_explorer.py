@@ -3,6 +3,8 @@
 import json
 
 import pytest
+import triton
+import triton.language as tl
 
 from course import explore, lower
 from course.display import highlight
@@ -104,6 +106,23 @@ def test_another_choice_compiles_again_and_marks_what_changed(add):
     choose(explorer, "gfx942", "4", "2")
     opened = [pane["name"] for pane in explorer.panes if pane["open"]]
     assert opened == ["source", "ttgir", "amdgcn"]
+
+
+@triton.jit
+def specialized_kernel(a_desc, b_desc, c_desc, K, BLOCK: tl.constexpr):
+    acc = tl.zeros([128, 128], tl.float32)
+    for k in tl.range(0, K, BLOCK, warp_specialize=True):
+        acc = tl.dot(a_desc.load([0, k]), b_desc.load([k, 0]), acc)
+    c_desc.store([0, 0], acc.to(tl.float16))
+
+
+def test_the_warps_of_partitions_do_not_count_for_another_compilation():
+    tiles = [f"tensordesc<fp16[{tile}]>" for tile in ("128, 64", "64, 128", "128, 128")]
+    lowered = lower(specialized_kernel, *tiles, "i32:16", 64, target="sm_100")
+    assert lowered.resources.num_warps > 4
+    assert explore(lowered).choices["num_warps"][0] == 4
+    again = lowered.replace(ttir=lowered.ttir)
+    assert again.resources.num_warps == lowered.resources.num_warps
 
 
 def test_a_choice_that_does_not_compile_leaves_what_was_there(monkeypatch, add):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import triton
 
-from course import lower
+from course import draw, lower
 from course.errors import CourseError
 from course.lowering.layouts import Layout, Layouts, Value
 from tests.support import lower_kernels as kernels
@@ -130,6 +130,32 @@ def test_a_layouts_name_gives_its_largest_block():
     assert column_last["#mma"].shape == (64, 64)
 
 
+def shared(shape, offsets, block=()):
+    bases = {"offset": offsets, "block": [*block]}
+    return Layout("#shared", "#ttg.swizzled_shared<{}>", shape, "f32", bases, ())
+
+
+def test_a_block_of_three_dimensions_in_shared_memory_has_three_indexes():
+    offsets = [[0, 0, 1], [0, 0, 2], [0, 1, 0], [0, 2, 0], [1, 0, 0]]
+    batch = shared((2, 4, 4), offsets)
+    assert batch.offset(1, 2, 3) == 27
+    assert "\n     4  5  6  7\n" in str(batch)
+    assert "Bank of each element in the first row: 0, 1, 2, 3" in draw.layout(batch).alt
+    with pytest.raises(CourseError, match=r"The shape is \(2, 4, 4\): an element has 3 numbers"):
+        batch.offset(2, 3)
+    copies = shared((3, 2, 4, 4), offsets)  # of one buffer, for a pipeline
+    assert copies.offset(1, 2, 3) == 27
+    assert str(shared((3, 4), [[1], [2]])).endswith("0 1 2 3")
+
+
+def test_a_block_spread_over_the_memory_of_a_cluster_is_not_shown():
+    spread = shared((2, 8), [[0, 1], [0, 2], [1, 0]], block=[[0, 4]])
+    assert "? ? ? ?" in str(spread)
+    for asked in (lambda: spread.offset(0, 4), lambda: draw.layout(spread)):
+        with pytest.raises(CourseError, match="#shared is spread over a cluster of programs"):
+            asked()
+
+
 needs_shared_memory = pytest.mark.skipif(
     triton.__version__.startswith("3.6"),
     reason="needs Triton 3.7: 3.6 has no view of shared memory",
@@ -150,6 +176,14 @@ def test_a_part_of_a_buffer_lies_as_it_does_in_the_whole():
         for index in np.ndindex(*part.shape):
             assert part.offset(*index) == whole.offset(*index)
     assert bool(parts) != triton.__version__.startswith("3.7")
+
+
+@needs_shared_memory
+def test_a_block_that_lies_in_shared_memory_alone_is_found_there():
+    """And not the numbers that its addresses are made of, which have its name too."""
+    layouts = lower(kernels.matmul_kernel, *MATMUL, target="sm_90").layouts
+    assert any(each.element == "i32" for each in layouts.all("b"))
+    assert layouts["b"].kind == "nvmma_shared"
 
 
 @needs_shared_memory

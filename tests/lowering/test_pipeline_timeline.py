@@ -66,10 +66,39 @@ scf.for %i = %a to %b step %c {
 """
 
 
+def schedules_of(loop):
+    return schedules(Passes([Pass(0, "pipeline", "Pipeline", loop, "")]))
+
+
 def test_the_softmax_between_two_dots_is_one_operation():
-    (schedule,) = schedules(Passes([Pass(0, "pipeline", "Pipeline", LOOP, "")]))
+    (schedule,) = schedules_of(LOOP)
     assert [(each.kind, each.name, each.stage) for each in schedule.shown] == [
         ("load", "k", 0), ("dot", "scores", 2), ("softmax", "", 2), ("load", "v", 0),
         ("dot", "acc", 2),
     ]  # fmt: skip
     assert schedule.depth == 4
+
+
+def test_exponentials_alone_are_no_softmax():
+    exponentials = "\n".join(line for line in LOOP.split("\n") if "tt.reduce" not in line)
+    (schedule,) = schedules_of(exponentials)
+    assert [each.kind for each in schedule.shown] == ["load", "dot", "arithmetic", "load", "dot"]
+
+
+WHILE = """
+%r:2 = scf.while (%k = %n, %acc = %zero) : (i32, tensor<64x64xf32>) -> i32 {
+  %more = arith.cmpi sgt, %k, %c0 : i32
+  scf.condition(%more) %k, %acc : i32, tensor<64x64xf32>
+} do {
+^bb0(%k: i32, %acc: tensor<64x64xf32>):
+  %a_1 = tt.load %p : tensor<64x64x!tt.ptr<f16>>
+  %acc_2 = tt.dot %a_1, %b, %acc : tensor<64x64xf32>
+  scf.yield %next, %acc_2 : i32, tensor<64x64xf32>
+}
+"""
+
+
+def test_a_while_loop_is_a_loop_that_is_not_pipelined():
+    (schedule,) = schedules_of(WHILE)
+    assert [(each.kind, each.name) for each in schedule.shown] == [("load", "a"), ("dot", "acc")]
+    assert schedule.depth == 1

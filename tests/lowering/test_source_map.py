@@ -10,6 +10,7 @@ import triton.language as tl
 from course import lower
 from course.errors import CourseError
 from course.lowering.api import lower_file
+from course.lowering.locations import READERS
 from course.lowering.sass import nvidia_tool
 from tests.support import lower_kernels as kernels
 from tests.support.lower_kernels import ADD, line_of
@@ -162,6 +163,45 @@ def test_a_call_over_several_lines_is_followed_from_any_of_them():
     assert lowered.follow("x = tl.load(").stages == lowered.follow("+ tl.arange").stages
 
 
+BRANCHES = """
+tt.func @k(%n: i32) {
+  %z = scf.if %0 -> (i32) {
+    scf.yield %y : i32 loc(#loc2)
+  } else {
+    scf.yield %n : i32 loc(#loc3)
+  } loc(#loc1)
+  %m = scf.while (%i = %n) : (i32) -> i32 {
+    scf.condition(%5) %i : i32 loc(#loc4)
+  } do {
+  ^bb0(%i: i32 loc("i"(#loc4))):
+    scf.yield %j : i32 loc(#loc5)
+  } loc(#loc4)
+  ttg.warp_specialize(%a) attributes {requestedRegisters = array<i32: 24>}
+  default {
+    ttg.warp_yield loc(#loc6)
+  }
+  partition0(%b: i32) num_warps(1) {
+    ttg.warp_return loc(#loc6)
+  } : (i32) -> () loc(#loc6)
+  tt.return loc(#loc7)
+} loc(#loc)
+#loc = loc("k.py":1:1)
+""" + "\n".join(f'#loc{n} = loc("k.py":{n + 1}:1)' for n in range(1, 8))
+
+
+def test_the_head_of_every_region_of_an_operation_comes_from_its_line():
+    rows = ["", *BRANCHES.split("\n")]
+    heads = {
+        rows[row].split()[0]: place[1]
+        for row, (place,) in READERS["ttir"](BRANCHES)
+        if rows[row].endswith(("{", "}"))
+    }
+    assert heads == {
+        "tt.func": 1, "%z": 2, "}": 5, "%m": 5, "ttg.warp_specialize(%a)": 7, "default": 7,
+        "partition0(%b:": 7,
+    }  # fmt: skip
+
+
 def test_following_shows_some_lines_and_refuses_an_unclear_text():
     lowered = lowered_cell()
     assert str(lowered.follow("def k(", "ttir", most=1)).splitlines()[-1].startswith("    … and")
@@ -212,6 +252,28 @@ def test_files_of_one_name_are_not_confused(tmp_path):
     (row,) = rows_with(lowered, "ttgir", "arith.mulf")
     origin = lowered.lines.back("ttgir", row)
     assert (origin.file, origin.text) == (str(two), "    return x * x")
+
+
+LETTERS = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def k(x_ptr, out_ptr):
+    i = tl.arange(0, 128)
+    größe = tl.load(x_ptr + i)
+    tl.store(out_ptr + i, größe)
+"""
+
+
+@pytest.mark.parametrize("target", ["sm_90", "gfx942"])
+def test_paths_and_names_may_hold_letters_outside_ascii(tmp_path, target):
+    path = tmp_path / "Ordner 课程" / "251 kérnel €.py"
+    path.parent.mkdir()
+    path.write_text(LETTERS)
+    lowered = lower_file(path, "k", ["*fp32:16", "*fp32:16"], target)
+    assert set(lowered.lines.of(8)) == set(lowered.readable())
+    assert lowered.layouts["größe"].lines == [8]
 
 
 AROUND = """

@@ -34,7 +34,7 @@ def cures_of(lowered: Lowered) -> Iterator[Cure]:
     if _FLOAT64.search(ttir) and "x!tt.ptr<f64>" not in ttir:
         with contextlib.suppress(LowerError):
             yield Cure("float32", "float32", lowered.replace(ttir=in_float32(ttir)))
-    options, resources = lowered.metadata["options"], lowered.resources
+    options, resources = lowered.launch_options, lowered.resources
     warps, stages = options["num_warps"], options.get("num_stages", 1)
     wanted = resources.registers + resources.spill_bytes // 4
     for number in WARPS:
