@@ -45,8 +45,8 @@ def export(
     grid: str,
     name: str,
     out: str | Path,
-    num_warps: int | None = None,
-    num_stages: int | None = None,
+    num_warps: int = 4,
+    num_stages: int = 3,
     target: str | None = None,
     force: bool = False,
     maxnreg: int | None = None,
@@ -64,8 +64,8 @@ def export(
     name: what the functions' names begin with. out: the files' path without hash and extension.
     target: as "sm_90" or "cuda:90:32"; by default this machine's GPU, or sm_90.
     force: write over files that are not ours.
-    num_warps (4), num_stages (3), maxnreg, enable_fp_fusion: as a launch takes them. There is no
-        num_ctas: the C launches no clusters.
+    num_warps, num_stages, maxnreg, enable_fp_fusion: as a launch takes them. There is no num_ctas:
+        the C launches no clusters.
     config: the configuration of a kernel under @triton.autotune that gives the first three, and the
         constants at the end that a signature leaves out: its number, or a triton.Config.
 
@@ -84,19 +84,14 @@ def export(
         kernel = kernel_named(kernel, "aot.export")
         picked = picked_config(kernel, config)
         _refuse_beyond_c(picked, inner_kernel(kernel).arg_names)
-        if (num_warps, num_stages, maxnreg) != (None, None, None):
+        if (num_warps, num_stages, maxnreg) != (4, 3, None):
             raise CourseError(
                 "A configuration gives num_warps, num_stages and maxnreg: leave out these, or it."
             )
         constants = constants_of(picked.kwargs)
         num_warps, num_stages, maxnreg = picked.num_warps, picked.num_stages, picked.maxnreg
     reference, gpu = reference_of_text(kernel, "aot.export"), nvidia_target(target)
-    usual = Options(
-        4 if num_warps is None else num_warps,
-        3 if num_stages is None else num_stages,
-        maxnreg,
-        enable_fp_fusion,
-    )
+    usual = Options(num_warps, num_stages, maxnreg, enable_fp_fusion)
     parsed = [
         (parse_signature(variant.signature), usual.overridden(variant))
         for variant in _listed(variants)

@@ -704,7 +704,7 @@ def test_a_configuration_that_does_more_than_its_c_would_is_refused(home, config
     assert says in refused("k.py:kernel", "*fp32", "1", "k", "k", config=config)
 
 
-@pytest.mark.parametrize("option", [{"num_warps": 4}, {"num_stages": 1}, {"maxnreg": 32}])
+@pytest.mark.parametrize("option", [{"num_warps": 8}, {"num_stages": 1}, {"maxnreg": 32}])
 def test_an_option_that_a_configuration_gives_is_not_given_twice(home, option):
     write_kernel(TUNED)
     words = refused("k.py:kernel", "*fp32", "1", "k", "k", config=0, **option)

@@ -71,6 +71,6 @@ def test_a_pass_without_a_name_has_that_of_its_class():
 def test_a_dump_that_is_too_large_is_a_sentence(tmp_path, monkeypatch):
     dump = tmp_path / "dump.mlir"
     dump.write_text("x" * 2_000_000)
-    monkeypatch.setattr("course.lowering.worker.MOST_VALUE_BYTES", 1_000_000)
+    monkeypatch.setattr("course.isolate.fork_server.MOST_VALUE_BYTES", 1_000_000)
     with pytest.raises(CourseError, match="has 2 MB, and 1 MB of it can be kept: take a smaller"):
         text_of(dump)
