@@ -81,9 +81,9 @@ def rerun(
     return out if isinstance(out, Tensor) else TypeError(f"It returned {kind_of(out)}.")
 
 
-def _from_the_last(grid: Grid) -> list[Program]:
-    """All programs, in the reverse of the interpreter's order."""
-    return [(x, y, z) for x, y, z in product(*map(range, grid))][::-1]
+def programs_of(grid: Grid) -> list[Program]:
+    """All programs of a grid, in one order."""
+    return [(x, y, z) for x, y, z in product(*map(range, grid))]
 
 
 def undefined_lanes_matter(function: Function, case: Case, out: Tensor, index: Index) -> bool:
@@ -175,7 +175,7 @@ def _by_the_order(
 ) -> Problem | None:
     if not log.contended and not log.unordered:
         return None
-    other = rerun(function, case, sample=_from_the_last)
+    other = rerun(function, case, sample=lambda grid: programs_of(grid)[::-1])
     if isinstance(other, Exception) and lacking(other) == WAITING:  # for a program before it
         return None
     text, index = wrong(other)

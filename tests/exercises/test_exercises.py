@@ -13,6 +13,7 @@ from course import check
 from course.errors import CourseError
 from course.exercises.answers import Mistake, Other, changed, mistakes, others
 from course.exercises.judges import code
+from course.exercises.judges.worker import Found
 from course.exercises.kinds import CodeExercise
 from course.exercises.registry import NAMES, exercises
 from course.lessons.order import EXERCISE, lesson_sources
@@ -174,7 +175,7 @@ WORDED_BY_TORCH = {("register-operator", "no gradient for eps")}
 @pytest.mark.parametrize(("exercise", "mistake"), MISTAKES)
 def test_a_mistake_is_caught_for_what_it_is(exercise, mistake: Mistake, define, monkeypatch):
     # What a search would add to the text takes seconds each; test_one_change.py has it.
-    monkeypatch.setattr(code, "_one_change", lambda *_: "")
+    monkeypatch.setattr(code, "_one_change", lambda *_: Found())
     checked = check(exercise, answer_of(exercise, mistake, define))
     verdict = mistake.verdict
     if TRITON < (3, 9) and (exercise, mistake.name) in REFUSED_BEFORE_3_9:

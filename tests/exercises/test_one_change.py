@@ -12,17 +12,11 @@ from course.exercises.judges import code
 from course.exercises.judges.code import check_code
 from course.exercises.judges.worker import SEARCH_S
 from course.exercises.registry import find
+from tests.exercises.test_check import right_kernel
 
 pytestmark = pytest.mark.gpu_too
 
 FOUND = "With one small change it comes out right: look at"
-
-
-@triton.jit
-def right_kernel(x_ptr, out_ptr, n):
-    offsets = tl.arange(0, 8)
-    mask = offsets < n
-    tl.store(out_ptr + offsets, 2 * tl.load(x_ptr + offsets, mask=mask), mask=mask)
 
 
 @triton.jit

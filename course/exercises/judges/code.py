@@ -26,6 +26,7 @@ from course.verifying.text_slips import advice_on
 from .worker import (
     SEARCH_S,
     TARGET_IN_WORDS,
+    Found,
     Tried,
     Where,
     compile_answer,
@@ -65,6 +66,7 @@ LATER = (
 SLIPS_SHOW = ("wrong", "does not compile", "race", "reads outside", "writes outside")
 """Verdicts that a slip in a kernel's text may be the reason for."""
 FOUND_AT_ACCESSES = ("race", "reads outside", "writes outside")
+"""Those of them that need no wrong value."""
 NO_VERDICT = Judged(
     "crashed", "What came back from its process is no verdict: does it change what `check` uses?"
 )
@@ -85,8 +87,8 @@ def check_code(
     if _is_stub(source, exercise.name):
         return Checked(exercise.name, "to do")
     tried = _try(exercise, source)
-    if change := _one_change(exercise, source, tried):
-        tried = _with_change(tried, change)
+    if (found := _one_change(exercise, source, tried)).says:
+        tried = _with_change(tried, found)
     if tried.judged.verdict in SLIPS_SHOW:
         tried = _with_advice(tried, source)
     checked = Checked(exercise.name, *tried.judged, tried.notes)
@@ -98,28 +100,31 @@ def check_code(
     return replace(checked, notes=[*tried.notes, note], stepper=stepper)
 
 
-def _one_change(exercise: CodeExercise | RegistrationExercise, source: Source, tried: Tried) -> str:
-    """Where one small change makes a wrong answer right, in a sentence; empty if that is not known,
-    or if the slip is."""
+def _one_change(
+    exercise: CodeExercise | RegistrationExercise, source: Source, tried: Tried
+) -> Found:
+    """Where one small change makes a wrong answer right; empty if that is not known, or if the slip
+    is."""
     if tried.where is None or tried.judged.kind.startswith("slip") or MODE.in_page:
-        return ""
+        return Found()
     if tried.where.index is None and tried.judged.verdict not in FOUND_AT_ACCESSES:
-        return ""  # no value is wrong: it starts too many programs, say
+        return Found()  # no value is wrong: it starts too many programs, say
     assert isinstance(exercise, CodeExercise)
     limited = find_change.within(kind="interpret", timeout_s=3 * SEARCH_S)
     try:
         found = limited.ended(exercise.name, source, tried.where)
     except CourseError:  # it has taken its worker with it
-        return ""
-    return found.value or ""
+        return Found()
+    return found.value or Found()
 
 
-def _with_change(tried: Tried, change: str) -> Tried:
-    """The same with the change that was found, in place of a guess."""
+def _with_change(tried: Tried, found: Found) -> Tried:
+    """The same with the change that was found, in place of a guess; but a missing mask is what is
+    guessed at."""
     reason = tried.judged.reason
-    if tried.guess and "which has no mask" not in change:
+    if tried.guess and found.lacks != "mask":
         reason = "\n".join(filter(None, reason.replace(tried.guess, "").split("\n")))
-    return replace(tried, judged=tried.judged._replace(reason=f"{reason}\n{change}"))
+    return replace(tried, judged=tried.judged._replace(reason=f"{reason}\n{found.says}"))
 
 
 def _stepper(exercise_name: str, source: Source, where: Where, reason: str) -> "Replay":

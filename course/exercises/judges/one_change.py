@@ -1,11 +1,8 @@
 """Find a slip by trying: the one small change of an answer that makes it right in every case."""
 
 import dataclasses
-import itertools
-import signal
 import time
 from collections.abc import Callable
-from types import FrameType
 from typing import ParamSpec
 
 import torch
@@ -13,15 +10,15 @@ import torch
 from course.exercises.kinds import CodeExercise
 from course.isolate.function_source import Definition, Source
 from course.lessons.statements import statement_of
-from course.tracing.time_limit import Stopped
-from course.triton_internals.interpreter import Grid, Program, Sample
+from course.tracing.time_limit import Stopped, limited
+from course.triton_internals.interpreter import Grid, Program
 from course.verifying.guarded_memory import bits, is_poison
 from course.verifying.inputs import Case
 from course.verifying.one_case import Trial
-from course.verifying.reruns import rerun
+from course.verifying.reruns import programs_of, rerun
 
 from .small_changes import Change, small_changes
-from .worker import Where, verified, with_longer_case
+from .worker import Found, Where, verified, with_longer_case
 
 P = ParamSpec("P")
 
@@ -33,9 +30,9 @@ MOST_PROGRAMS = 64
 """Among which the one is looked for that computes the wrong element."""
 
 
-def change_that_helps(exercise: CodeExercise, source: Source, where: Where, most_s: float) -> str:
-    """The sentence that says where one small change makes a wrong answer right, which was tried;
-    empty if none was found in so many seconds."""
+def change_that_helps(exercise: CodeExercise, source: Source, where: Where, most_s: float) -> Found:
+    """Where one small change makes a wrong answer right, which was tried; empty if none was found
+    in so many seconds."""
     torch.set_num_threads(1)  # for tensors this small threads only wait for one another
     end = time.monotonic() + most_s
     cases = with_longer_case(exercise, where.reach)
@@ -49,8 +46,9 @@ def change_that_helps(exercise: CodeExercise, source: Source, where: Where, most
         ):
             line = definition.line + change.line - 1
             place = f"{change.look_at} in line {line} of {definition.place}"
-            return f"With one small change it comes out right: look at {place}."
-    return ""
+            says = f"With one small change it comes out right: look at {place}."
+            return Found(says, change.lacks)
+    return Found()
 
 
 def _changes(exercise_name: str, source: Source) -> list[tuple[Definition, Change]]:
@@ -101,7 +99,10 @@ class _Part:
                 return
 
     def _run(self, source: Source, number: int | None) -> torch.Tensor | Exception:
-        sample = None if number is None else _one_program(number)
+        def one_program(grid: Grid) -> list[Program]:
+            return programs_of(grid)[number : number + 1] if number is not None else []
+
+        sample = None if number is None else one_program
         return rerun(self.exercise.function(source.load()), self.case, sample=sample)
 
     def is_right(self, source: Source) -> bool:
@@ -111,30 +112,15 @@ class _Part:
         return bool(self.trial.close(self.case, out, self.expected)[self.elements].all())
 
 
-def _one_program(number: int) -> Sample:
-    def sample(grid: Grid) -> list[Program]:
-        programs = ((x, y, z) for x, y, z in itertools.product(*map(range, grid)))
-        return list(itertools.islice(programs, number, number + 1))
-
-    return sample
-
-
 def _right_in_all(exercise: CodeExercise, source: Source, cases: tuple[Case, ...]) -> bool:
     outcomes = verified(exercise, exercise.function(source.load()), cases)
     return len(outcomes) == len(cases) and all(each.verdict != "wrong" for each in outcomes)
 
 
 def _within(seconds: float, is_right: Callable[P, bool], *args: P.args, **kwargs: P.kwargs) -> bool:
-    """Whether something is right, and known within some seconds."""
-
-    def ring(number: int, frame: FrameType | None) -> None:
-        raise Stopped
-
-    signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    """Whether something is right, and known within some seconds of computing."""
     try:
-        return is_right(*args, **kwargs)
+        with limited(seconds):
+            return is_right(*args, **kwargs)
     except (Exception, Stopped):  # what a change makes of an answer may raise anything
         return False
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)

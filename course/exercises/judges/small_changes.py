@@ -53,6 +53,8 @@ class Change(NamedTuple):
     """What it changes, as it stood."""
     text: str
     """The whole text, changed."""
+    lacks: str = ""
+    """What it adds, a "mask"."""
 
 
 class _Edit(NamedTuple):
@@ -94,7 +96,7 @@ class _Changes:
                 if (changed := self._changed(edit)) is not None:
                     look_at = " ".join(self._text(edit.at).split())
                     look_at += f", which has no {edit.lacks}," if edit.lacks else ""
-                    yield Change(edit.rank, edit.at.lineno, look_at, changed)
+                    yield Change(edit.rank, edit.at.lineno, look_at, changed, edit.lacks)
 
     def _edits(self, node: ast.AST) -> Iterator[_Edit]:
         if isinstance(node, ast.BinOp):

@@ -129,10 +129,19 @@ def compile_seen(exercise_name: str, source: Source, launches: bytes) -> Tried:
     return _compilation(code_exercise(exercise_name), source, launch)
 
 
+@dataclass(frozen=True)
+class Found:
+    """The place of a slip."""
+
+    says: str = ""
+    """The sentence; empty if none was found."""
+    lacks: str = ""
+    """What is missing there, a "mask", if the slip is that something is."""
+
+
 @runs_in("interpret", prepare=_prepare)
-def find_change(exercise_name: str, source: Source, where: Where) -> str:
-    """Where one small change makes a wrong answer right, as a sentence; empty if that is not found
-    in `SEARCH_S` seconds."""
+def find_change(exercise_name: str, source: Source, where: Where) -> Found:
+    """Where one small change makes a wrong answer right, if that is found in `SEARCH_S` seconds."""
     refuse_forks()
     from .one_change import change_that_helps  # a session does not load it
 
