@@ -172,7 +172,7 @@ check("attention-loop", loop_kernel)
 #
 # | in these notebooks | in `kernels/` and the papers | what it is |
 # |---|---|---|
-# | `scores` | S | queries times keys; scaled so far and in the papers; in `kernels/` the scale waits for the exponent (notebook {powers-of-two}) |
+# | `scores` | S | queries times keys; scaled so far and in the papers; in `kernels/`, from v2 on, the scale waits for the exponent (notebook {powers-of-two}) |
 # | `power` | P; in the papers P with a tilde | exp(S - m), not yet divided |
 # | shares | no name; in the papers P | softmax(S), also called attention probabilities |
 # | `m` | m | the largest score of each row so far |

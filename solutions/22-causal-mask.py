@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 22 · Causal attention
 #
-# In a language model no token may look at those behind it. Half of all scores are hidden, so half of
+# In a language model no token may look at those that come after it. Half of all scores are hidden, so half of
 # the time should be saved. What does it take to save it?
 #
 # **By the end you can** skip the tiles that a causal mask hides, mask only those on the staircase, and

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 23 · Heads, lengths, and how large a tile
 #
-# Real models have many heads, heads that share keys, and lengths of their own. And a real GPU has so
-# many registers and no more. Here the kernel meets both.
+# Real models have many heads, heads that share keys, and lengths of their own. And a real GPU has only so
+# many registers. Here the kernel meets both.
 #
 # **By the end you can** share keys among heads, pack a group's queries into one tile, bound tile sizes
 # by registers, shared memory and the L2 cache, and say what producer and consumer warps do.
@@ -398,15 +398,15 @@ draw.pipeline(try_tile("sm_90", 128, 64, 8, 3))
 #
 # Until now all eight warps did everything together. **Warp specialization** splits the crew. A
 # **producer warp** only fetches: it asks for tiles and computes nothing. Two groups of four
-# **consumer warps** own half of the tile's rows each, and compute. They gain a choice for the
-# hardware: if one group is at its softmax, the other may have a dot ready.
+# **consumer warps** own half of the tile's rows each, and compute. This gives the hardware
+# a choice: if one group is at its softmax, the other may have a dot ready.
 #
 # How does a tile pass from one to the other? Each buffer in shared memory has *barriers*: counters,
-# also in shared memory, for which warps can wait. One says *full*. It waits for bytes, and turns
-# when the last byte of the copy has landed. One for each consumer says *empty*, and turns when
+# also in shared memory, on which warps can wait. One says *full*: it is told how many bytes to
+# expect, and flips when the last of them has landed. One for each consumer says *empty*, and flips when
 # all 128 threads of that group have said that they have read the tile.
 #
-# - The producer waits until both groups' `empty` has turned, tells `full` how many bytes will come,
+# - The producer waits until both groups' `empty` has flipped, tells `full` how many bytes will come,
 #   and starts the copy. Then it goes on to the next buffer.
 # - A consumer waits for `full`, multiplies, and says `empty` as soon as the dot is done. Its softmax
 #   needs the buffer no more.

@@ -40,7 +40,7 @@ print("kernels for FLASH_ATTENTION:", *torch.nn.attention.list_flash_attention_i
 # | attention as it is, causal or not, heads in groups | `scaled_dot_product_attention`, with cuDNN or `flash` |
 # | a score that is changed or hidden by its place | FlexAttention |
 # | texts of different lengths | `varlen`, or a kernel as below |
-# | one token more, and a long cache | a library with split-KV, or a kernel as below |
+# | one more token, and a long cache | a library with split-KV, or a kernel as below |
 # | anything that these do not say, on any GPU | the kernel of notebook {finished-kernel}, with your lines in it |
 # | all that an H100 or H200 has | cuDNN or FA3 and, to change it, notebook {fastest-kernel} |
 #
@@ -162,7 +162,7 @@ check("sliding-window", window_kernel)
 # </details>
 
 # %% [markdown]
-# The second is texts of different lengths. Padding each text of a batch to the longest one computes with
+# The second is texts of different lengths. Padded to the longest text of its batch, each computes with
 # padding. So put them one after another, `[all tokens, heads, D]`, and give the kernel a tensor that says
 # where each begins. Libraries call it `cu_seqlens`, cumulative lengths: lengths of 3, 5 and 2 are 0, 3, 8, 10.
 # The kernel loads its own two numbers from there, and the rest is the loop that you know.
@@ -236,16 +236,17 @@ check("texts-of-any-length", texts_kernel)
 # %% [markdown]
 # The third is what a model does while it writes: one query per head, and thousands of keys. You know both
 # halves of it. Packing makes the heads of a group the rows of one tile, and split-KV gives the keys of a
-# head to several programs. Put together, program (part, key head) attends with one group to 64 keys, and
+# head to several programs. Put together, program (part, key head) lets a group attend to 64 keys, and
 # leaves a result and a log-sum-exp for each head; a second kernel merges them.
 
 # %% [markdown]
-# ### Exercise {split-the-keys} · One token more (core)
+# ### Exercise {split-the-keys} · One more token (core)
 #
-# `q` is `[heads, D]`, `k` and `v` are `[key heads, N, D]`, all contiguous float16. `part_kernel` runs on (parts,
-# key heads): find its heads and keys, and store each head's result and log-sum-exp, in `[heads, parts, D]`
-# and `[heads, parts]`. Then let `merge_kernel`, one program per head, make the result, `[heads, D]`. In
-# PyTorch: repeat k and v by `repeat_interleave`, then `softmax(k @ q * D**-0.5) @ v` for each head.
+# `q` is `[heads, D]`, `k` and `v` are `[key heads, N, D]`, all contiguous float16. `part_kernel`
+# runs on (parts, key heads): find its heads and keys, and store each head's result and log-sum-exp,
+# in `[heads, parts, D]` and `[heads, parts]`. Then let `merge_kernel`, one program per head, make
+# the result, `[heads, D]`. In PyTorch: repeat k and v by `repeat_interleave`, then `softmax(k @ q *
+# D**-0.5) @ v` for each head.
 
 
 # %%

@@ -50,11 +50,15 @@ import triton.language as tl
 # are narrow. What lies outside the tensor is read as 0, past the last key as well as past
 # `head_dim`, so the loads need no mask. The scores do: a key of zeros has the score 0, and only
 # -inf counts for nothing. The launcher, `launch_described`, makes both by `TensorDescriptor(x,
-# shape, strides, tile)`, from the tensor's own strides, and takes k and v whose rows begin at
-# multiples of 16 bytes alone: the hardware that copies a tile asks for that, and v4 refuses others
+# shape, strides, tile)`, which `from_tensor` is short for, and takes only k and v whose rows begin at
+# multiples of 16 bytes: the hardware that copies a tile asks for that, and v4 refuses others
 # by saying so. The tile must be known there, so the settings are looked up first, in a table of
 # their own that was measured with these loads. lse lies in rows of exactly `seqlen_q`, as `prepare`
 # makes it: no caller in C launches v4.
+#
+# q and out still go by pointers and masks. They move once per program and not in the loop, so there
+# is little to gain, and this way q may have any strides. The rest is v2, also what only v2 needs: it
+# takes `pair` apart as if C could launch it, and does without `lengths` in `do_not_specialize`.
 #
 # Compile the two with the same tile and depth, and look at what each thread has to do.
 
@@ -255,17 +259,17 @@ check("one-matrix", tile_kernel)
 # v2 to v4 have a loop of their own for masked tiles, and this kernel masks every tile of a causal
 # head. Why? With two loops over keys it does not compile: the compiler divides one loop among the
 # warps. So the mask is computed on every tile, a comparison and a selection per score. And why is
-# `last_visible` computed in the loop, though only `start` changes? If the loop over keys itself is
-# the one divided, a mask made from a tensor that was computed before that loop gave wrong results,
-# says [settings.py](../kernels/attention/settings.py). That was Triton 3.7.1 on an H200. The pinned
-# Triton compiles such a mask too; nobody has tried its results.
+# `last_visible` computed in the loop, though only `start` changes? Computed before a loop over keys
+# that was itself divided, it gave wrong results with Triton 3.7.1 on an H200. (The pinned one compiles
+# it too; nobody has tried the results.) `rows` and `cols` are made before the loop as well, and do no
+# harm: the compiler makes a `tl.arange` anew in each group, 0 to 63 in one and 64 to 127 in the other.
 #
 # And why is there no `finite` in P and alpha, although rows are masked? `finite` is for a row whose
 # maximum is still -inf: it has seen no key so far. BLOCK_M divides both lengths, so `first_row +
 # seqlen_k - seqlen_q`, the last key that the tile's first row sees, is a multiple of BLOCK_M. If it
 # is negative, it is at most -BLOCK_M: the last row then sees keys up to -1, which are none, and the
-# loop does not run. (`end` is `seqlen_k` where all rows see all keys. The mask's is kept from 0 on;
-# below it the loop would be empty all the same.) Otherwise the first row sees key 0, and so does
+# loop does not run. (`end` is `seqlen_k` where all rows see all keys. Its `tl.maximum` is for
+# tidiness: a loop to a negative number is empty too.) Otherwise the first row sees key 0, and so does
 # every row below it. BLOCK_N would not do: with tiles of 32 x 16, 32 queries and 16 keys, 16 rows
 # see no key of a tile that others see.
 
@@ -280,7 +284,8 @@ check("one-matrix", tile_kernel)
 # you give them out, without asking who is free?
 #
 # Turn every other round around: whoever had a long one in one round gets a short one in the next.
-# Without a mask all tiles are equally long, and `tile` is `nth`.
+# Without a mask all tiles are equally long, and `tile` is `nth`. (`tl.where` chooses between two
+# numbers here; an `if` compiles to the same.)
 
 
 # %%
@@ -336,7 +341,8 @@ print("the first program is done at", min(each), "and the last at", max(each))
 # keys while the consumers finish this one. That takes shared memory for a second q, which there is at
 # 128 dimensions, and not at 256: there v5 gives a program one tile (`PERSISTENT` is false) and divides
 # the loop over keys (`SPECIALIZE` is true).
-# (At 128 it would not matter at which of the two you ask: inside a loop the compiler divides the outer one.)
+# (At 128 you could put the word at either loop: where one loop stands inside another, the compiler
+# divides the outer one.)
 
 # %% [markdown]
 # ### Exercise {divided-loop} · One loop, divided (core)
@@ -395,7 +401,7 @@ check("divided-loop", persistent_kernel)
 # What does the division buy? Without it, `tile_kernel` with tiles of 128 x 128, D = 128 and 4 warps takes 255
 # registers per thread and spills. Your `persistent_kernel` has the same tile and the same `num_warps`. It
 # is launched with 12 warps of 168 registers each, the producer goes down to 40 and the consumers up to
-# 232, and nothing spills. Recorded are these TFLOP/s of v4 and v5, full and causal:
+# 232, and nothing spills. These are the recorded TFLOP/s of v4 and v5, full and causal:
 
 # %% tags=["nbval-check-output"]
 for name in ("flash_attention_128", "flash_attention_128_causal"):
@@ -435,8 +441,8 @@ draw.reading(tl_hopper.flash_attention_kernel_v5, *own)
 #
 # The signature has no `do_not_specialize`. `nheads` and the number of tiles are only divided by or compared
 # with, and the second changes with every batch. Notebook {rows-of-any-width} would name them, and so should
-# you: as it stands, a batch whose tiles 16 divides and one whose tiles it does not divide are two compiled
-# kernels.
+# you: as it stands, a number of tiles that 16 divides and one that it does not divide get a compiled kernel
+# each, and a single tile a third.
 #
 # ## The launcher
 #
@@ -494,7 +500,9 @@ draw.reading(tl_hopper.flash_attention_kernel_v5, *own)
 # takes the inputs, with Triton 3.7 or later, the first that compiles it at every head dimension.
 # (`triton_version` compares numbers: as texts, 3.10 would come before 3.7. It is asked at each
 # call, and so it is cached.) Where v5 does not fit, and on 10, v4 is taken if k and v have
-# descriptors, which both architectures read in hardware. v3 takes everything else.
+# descriptors, which both architectures read in hardware. v3 takes everything else. v5 was written
+# for 9.0: on 10 the tensor cores have other instructions, and compiled for it v5 spills 112 bytes at
+# 128 dimensions and 1,424 at 256.
 
 # %% [markdown]
 # ## Against the best
@@ -546,8 +554,8 @@ draw.speeds(recorded("flash_attention_128_causal"), series={"flash_attention": "
 # warps and persistent programs. That gains most where loops are short: a third over v4 at 1,024,
 # four percent at 16,384.
 #
-# v5 is made for 128 and 256 dimensions. At 64 the course's best is v4, and on average nearer to cuDNN's
-# speed than at the other two.
+# v5 is made for 128 and 256 dimensions. At 64 v4 is the course's best, and on average it is nearer to
+# cuDNN's speed there than v5 is at the other two.
 #
 # Where does the rest go? v5 reaches 578 of the tensor cores' 989 TFLOP/s, 58 percent. Within one
 # consumer group the dot, the powers and the next dot wait for one another. Only the other group can

@@ -116,7 +116,7 @@ on_hopper(add_kernel, (4,), x, y, out, 4096, 1024)
 # <details>
 # <summary>Answer</summary>
 #
-# Four. The elements that a thread holds are no neighbors, so none of its loads can be wider than
+# Four. The elements that a thread holds are not neighbors, so none of its loads can be wider than
 # one element. The bytes of a warp still lie side by side, so no sector is read twice; it takes four
 # times as many instructions to ask for them.
 #
@@ -258,7 +258,8 @@ draw.slide(lambda until: draw.mbarrier(until), until=[1, 2, 3, 4, 5, 6])
 # %% [markdown]
 # A new barrier is in phase 0. So a wait for 0 waits for the first copy, and a wait for 1 goes on at
 # once, as if a phase before the first one had ended. And whoever waits for 0 when the second copy
-# has come waits for a third. In a ring, where nobody gets a round ahead, one bit is enough.
+# has come waits for a third. In a ring a slot is filled again only after it was read. So a barrier is
+# never more than one phase past the one that somebody waits for, and one bit is enough.
 #
 # The next kernel doubles a tile of 64 x 64 that way, and copies it out by TMA as well. Its layout
 # has two axes: a thread holds 8 neighbors of a row, and a warp 4 rows of 8 threads.
@@ -268,7 +269,7 @@ draw.slide(lambda until: draw.mbarrier(until), until=[1, 2, 3, 4, 5, 6])
 # The copy
 # engine does not see what threads have just written to shared memory, nor a barrier that they have
 # just initialized, until a **proxy fence**, `fence_async_shared()`, has ordered the two. The same
-# holds before a copy overwrites what threads have read. (The fence behind the initialization is
+# holds before a copy overwrites what threads have read. (The fence after the initialization is
 # what NVIDIA's guide asks for, and `simulate` does not look for it. And `mbarrier.invalidate`, which
 # you may meet elsewhere, is for a barrier whose memory is used for something else afterwards.)
 
@@ -388,7 +389,7 @@ draw.slide(lambda read: draw.ring(tiles=5, slots=2, until=read), read=[1, 2, 3, 
 # iteration, so its number is a constant each time: an `if` that asks for it is decided when the
 # kernel is compiled, and the place of each barrier in the array is known then. And `gl.SliceLayout(1, layout)` is what is left of a
 # layout of two axes without axis 1: each thread holds the rows of its elements. `rows[:, None]` has
-# the whole layout again, and so it fits to `total`.
+# the whole layout again, and so it fits `total`.
 
 
 # %%
@@ -441,7 +442,7 @@ check("phase-of-a-round", sum_kernel)
 # </details>
 
 # %% [markdown]
-# **On other GPUs.** The ring is an idea and no instruction. With `cp.async` it is what `num_stages`
+# **On other GPUs.** The ring is an idea, not an instruction. With `cp.async` it is what `num_stages`
 # makes on sm_80 and sm_89: groups in place of barriers. Every thread waits for its own copies, and
 # a barrier of all warps then says that everybody's have come.
 

@@ -50,7 +50,7 @@ def tiled(matrix):
 # asks: is it empty, may I overwrite it? So each buffer has two barriers. A copy that lands ends a
 # phase of `full`; a consumer that is done with a buffer says so with `mbarrier.arrive(empty)`.
 #
-# A wait can last forever. Here are two partitions that are too polite. (In the lists behind them,
+# A wait can last forever. Here are two partitions that are too polite. (In the lists that follow them,
 # the second has 1 warp with 24 registers per thread; more on that below.)
 
 
@@ -173,9 +173,9 @@ check("consumer-of-a-ring", divided_kernel)
 # partitions but the first: their warps, and their registers per thread. The first partition runs in the 4 warps of the launch, and
 # gets the registers that the others leave. A producer needs a handful of registers, and 24 is the
 # least that the hardware takes. What it gives up goes to the consumers: the instruction
-# `setmaxnreg` moves registers from some warps of a program to others while it runs. That was the
-# answer to the last question of notebook {finished-on-hopper}, and here you say the numbers
-# yourself, as multiples of 8 up to 256.
+# `setmaxnreg` moves registers from some warps of a program to others while it runs. You met it
+# in the last question of notebook {heads-and-tiles}. Here you choose the numbers yourself:
+# multiples of 8, up to 256.
 
 # %% tags=["nbval-check-output"]
 compiles_for(polite_kernel)
@@ -321,7 +321,7 @@ check("product-and-waits", product_kernel)
 # ### Exercise {product-under-way} · A product under way (core)
 #
 # Complete `pipelined_kernel`: start the product of tile `i`, and wait until the one before it has
-# ended. Then its buffers are filled again, with tile `i + 2`. What is missing behind the loop?
+# ended. Then its buffers are filled again, with tile `i + 2`. What is missing after the loop?
 
 
 # %%

@@ -423,8 +423,8 @@ display(draw.timeline(timeline.of("scores a tile ahead"), between=(0, 34_000)))
 #
 # From the second tile to the last a product is under way all the time. That the tensor cores are
 # busy all the time does not follow: a product may have ended long before anybody waits for it, and
-# two products that are under way share the same tensor cores. To have the clock read also takes
-# time, which the last line under the first picture gives. A timeline says where to look. How fast a
+# two products that are under way share the same tensor cores. Reading the clocks takes time
+# too, which the last line under the first picture gives. A timeline says where to look. How fast a
 # kernel is, only an ordinary measurement says: notebook {fastest-kernel} has one, step by step.
 #
 # The course's kernel takes one more step, `consumers take turns`: a consumer may start its products
@@ -493,6 +493,8 @@ for length in (512, 1024, 4096):
 # | 64 | short sequences | all lengths |
 # | 128 | never | short sequences |
 # | 256 | never | never |
+#
+# (At 64 and 128 it is also taken wherever a head has no more than 64 queries.)
 #
 # Here are four that shared a multiprocessor, with 512 keys.
 

@@ -42,7 +42,7 @@ import torch
 #   and says which tile comes when. A `Ring` is a ring with its barriers.
 # - A size stands in one place. D, BLOCK_N, WIDTH and the queries of a consumer are read off the
 #   blocks of the descriptors, ROWS and COLUMNS off the shape of a tile: a number that is handed
-#   over a second time may be another one. BLOCK_M are the queries of all consumers, so each of
+#   over a second time may be another one. BLOCK_M is the number of queries of all consumers, so each of
 #   them has QUERIES = BLOCK_M // CONSUMERS.
 # - `pred=False` in a call of `mbarrier` or `tma` makes it do nothing: no arrival, no bytes, no
 #   copy. It stands there in place of an `if`: the one thread that starts the copy asks a question
@@ -71,7 +71,7 @@ import torch
 # <summary>Answer</summary>
 #
 # The barriers do not begin again. Their phases go on, so the parity must come from a count that
-# goes on as well. A count that restarts after an odd number of rounds waits for the wrong phase.
+# goes on as well. A count that restarts is right after an even number of whole rounds alone.
 #
 # </details>
 #
@@ -97,8 +97,8 @@ import torch
 # ends after that many arrivals. Q's ring has a slot for each consumer, or two, so that the next Q
 # comes early. A tile of it is one consumer's, so RELEASES is 1 there; K and V belong to all, so it
 # is their number. In the small kernel, where nobody waits for an empty slot, it is 0: no barriers
-# `empty` are made, and the field holds those of `full`. (A barrier that is initialized and never
-# used again would have its memory taken by the next tiles.)
+# `empty` are made, and the field holds those of `full`. (The compiler would put tiles over unused
+# barriers, which PTX forbids.)
 
 # %% [markdown]
 # The consumer's loop, which you have just written, with its turns:
@@ -125,13 +125,13 @@ import torch
 # each product is needed as soon as it is started. The first scores of a tile of queries and its
 # last output are waited for with 0 as well: no other product is under way that could go on.
 #
-# `operand` rounds P to the type of V, since a product takes two operands of one type, and leaves
-# it in registers. `rescale` converts alpha before it multiplies: alpha has the layout of the
-# scores' rows, O has a layout of D columns and not of BLOCK_N, and blocks of two layouts cannot
-# be multiplied.
+# `operand` rounds P to the type of V, since a product takes two operands of one type, and leaves it
+# in registers. (Only here, since O's product still reads the P before it.) `rescale` converts alpha
+# before it multiplies: alpha has the layout of the scores' rows, O has a layout of D columns and
+# not of BLOCK_N, and blocks of two layouts cannot be multiplied.
 #
-# (`grown` is `True` when the kernel is compiled, but for a head dimension of 256, to which the last
-# section comes. Then the `if` is gone, and O is rescaled each time.)
+# (`grown` is the constant `True`, except at a head dimension of 256, which the last section is about.
+# So the `if` is gone, and O is rescaled each time.)
 #
 # **3.** K and V have a ring each here, and yours shared one. What does that change for the counts?
 #
@@ -195,7 +195,7 @@ import torch
 #
 # **5.** Two lines are new. `online` had no `base`: when is it needed, and why not always? And `total`
 # was a number per row, where `l` is a block of [ROWS, 8], the sums of columns 8 apart: what does that
-# save? (`m` is the maximum before it is scaled.)
+# save? (That `m` is not scaled yet is a matter of taste.)
 #
 # <details>
 # <summary>Answer</summary>
@@ -245,9 +245,9 @@ import torch
 # </details>
 
 # %% [markdown]
-# Before this loop Q and the first keys are fetched. With turns the keys come first, since a slot
-# for them is empty before one for Q. Without turns they come behind the first consumer's Q: that
-# one begins before the second.
+# Before this loop Q and the first keys are fetched. With turns the keys come first, since both
+# consumers need them. Without turns they come between the two Q, so that the first consumer begins
+# before the second.
 #
 # `n` is the number of tiles of keys that this tile of queries sees. V is one tile behind, so its
 # last tile, that of the first keys, comes after the loop. Under a causal mask with more queries
@@ -276,8 +276,9 @@ import torch
 # may be smaller, so `together` is what it really has: otherwise tiles would be named that are not
 # there. Within a set the column changes fastest, so a division by `together` gives the block and
 # the remainder the column. Causal tiles are counted from the end, the longest first (notebook
-# {attention-in-gluon}). The column, times HEADS_PER_TILE, is a head counted over all batches;
-# descriptors and pointers ask for batch and head, so it is divided by `nheads`.
+# {attention-in-gluon}). Notebook {finished-on-hopper}'s turned rounds gained nothing. The column,
+# times HEADS_PER_TILE, is a head counted over all batches; descriptors and pointers ask for batch
+# and head, so it is divided by `nheads`.
 #
 # **7.** `heads_in_l2` heads take turns tile by tile. Why not all of them, and why not one?
 #
@@ -316,7 +317,7 @@ import torch
 
 # %% [markdown]
 # The maximum with 0 is for queries that see no key: without it, both numbers would be negative
-# for them. What is returned are all tiles and those that a mask cuts, which is all but the whole
+# for them. It returns how many tiles there are, and how many of them a mask cuts: all but the whole
 # ones. Without a causal mask that is at most one, the last, where BLOCK_N does not divide the
 # keys. The whole tiles lie in front, so counted from the last keys on, `masked` tiles come first.
 
@@ -353,14 +354,14 @@ import torch
 # masked or not, so the second begins at 1 even where `masked` is 0: `maximum(masked, 1)`. Where a
 # kernel has no mask at all, MASKED is false and the first softmax has none either.
 #
-# Behind the loops one product is left, the output of the last tile. When it is there, V's last
-# slot is given back, and Q's: `q_ring.release` stands here because no product reads this Q any
-# more, and the producer fetches the next one while the rest is done. `l` becomes one number per
-# row. A row without keys has 0 there, and is divided by 1, as in notebook {causal-mask}. The
-# log-sum-exp is `m * scale_log2 * LN2 + log(total)`: `m` is not scaled yet, `scale_log2` makes it
-# a power of two, and LN2 makes that one of e. It is stored by ordinary pointers, so what TMA does
-# by itself must be written down: a mask for rows behind the last query, and an offset of 64 bits,
-# since heads times queries may be more than 32 bits count.
+# After the loops one product is left, the output of the last tile. It takes no turn, as no scores
+# start with it. Then V's last slot is given back, and Q's, also where there were no keys: the
+# producer fetches the next Q while the rest is done. `l` becomes one number per row. A row without
+# keys has 0 there, and is divided by 1, as in notebook {causal-mask}. The log-sum-exp is `m *
+# scale_log2 * LN2 + log(total)`: `m` is not scaled yet. Times `scale_log2` it counts in powers of
+# two, and times LN2 in natural logarithms. It is stored by ordinary pointers, so what TMA does by
+# itself must be written down: a mask for rows past the last query, and an offset of 64 bits, since
+# heads times queries may be more than 32 bits count.
 
 # %% [markdown]
 # At the end of a tile of queries the consumer sends its output off:
@@ -391,7 +392,7 @@ import torch
 # %% [markdown]
 # The halves are the left and the right columns. `split` cuts along a last axis of 2, so `reshape`
 # and `permute` put that axis there. What is stored is rounded first, since the buffer has the
-# type of the output. TMA leaves out the rows behind the last query.
+# type of the output. TMA leaves out the rows past the last query.
 #
 # The buffer is one more piece of shared memory, with a tile for each consumer, which are not done
 # at the same time:
@@ -416,8 +417,8 @@ import torch
 # Q takes 2 * 64 rows of 512 bytes, 65,536 bytes, and the rings of K and V 4 * 64 * 512 = 131,072.
 # That leaves 35,840 bytes (the barriers take a few of them). Two whole outputs would be as large as
 # Q, and two halves are 32,768. The second half must wait until the first has left the buffer, and
-# this consumer has no product under way meanwhile. But Q's own buffer is free as soon as the last
-# scores are computed, and the next Q is copied meanwhile.
+# this consumer has no product under way meanwhile. But Q's slot has been given back by then, so the
+# next Q is copied meanwhile.
 #
 # </details>
 
@@ -476,9 +477,10 @@ for name, settings in STEPS.items():
 # one warp group, and its tile is the one of its number, `schedule.tile(gl.program_id(0))`. The loop
 # is yours with one change: who has read a tile is who fills its slot. At the start it asks for Q,
 # for the first KEY_SLOTS tiles of K and the first SLOTS of V. (`slot` is a constant in a loop that
-# is written out, so `if slot < KEY_SLOTS` costs nothing.) Behind the wait for the scores of tile
+# is written out, so `if slot < KEY_SLOTS` costs nothing. All are asked for at once: to ask for all of
+# K first was no faster.) After the wait for the scores of tile
 # `i`, K's slot is free, and `copy_keys` asks for the tile that goes there next, which is as many
-# further on as this ring has slots; behind the wait for an output it does so for V. Near the end
+# further on as this ring has slots; after the wait for an output it does so for V. Near the end
 # there is no such tile, and `pred` is false.
 #
 # K may have fewer slots than V, which leaves shared memory for another program: K[j] has been
@@ -495,14 +497,15 @@ for name, settings in STEPS.items():
 # shapes, strides and options, and keeps it. A further call with the same ones looks the plan up,
 # allocates its outputs, and launches.
 #
-# *Who is served?* `available` asks what the GPU and the language must be: compute capability
-# 9.0, since `wgmma` runs there alone, Triton 3.9, the first whose Gluon has all the names used
-# here, and no interpreter, which does not run Gluon. `servable` asks the tensors: a head
-# dimension that has settings, at least one query, rows that a descriptor takes (`describable`,
-# from notebook {finished-on-hopper}), and tiles that 32 bits count, with as many programs added
-# by the loop. What is not served has the plan `None`, and `flash_attention` then takes `tl`.
-# `flash_attention_hopper` is for those who want these kernels or none, so it says what they need.
-# (Without a query there is nothing to launch, and the empty result is right.)
+# *Who is served?* `available` asks what the GPU and the language must be: compute capability 9.0,
+# since `wgmma` runs there alone, Triton 3.9, the first whose Gluon has all the names used here, and
+# no interpreter, which does not run Gluon. `servable` asks the tensors: a head dimension that has
+# settings, at least one query, rows that a descriptor takes (`describable`, from notebook
+# {finished-on-hopper}), and so few tiles that their number still fits into 32 bits when the loop
+# adds the number of programs to it once more. What is not served has the plan `None`, and
+# `flash_attention` then takes `tl`. `flash_attention_hopper` is for those who want these kernels or
+# none, so it says what they need. (Without a query there is nothing to launch, and the empty result
+# is right.)
 #
 # *What is in a plan?* The parts of `launch` and of a shape get names, so that the formulas below
 # them can be read. Then come the settings: the table's, unless the caller brought some, which
@@ -515,7 +518,7 @@ for name, settings in STEPS.items():
 # by name whatever either kernel may want, most of it under the names of the settings, and the
 # kernel's own `arg_names` then choose and order them: one table serves both. Their first five
 # arguments are left out, since these are the tensors, which change with each call; the rest is kept
-# as one tuple, to be put behind them. `scale` takes log2(e) along, because the kernels compute
+# as one tuple, to be put after them. `scale` takes log2(e) along, because the kernels compute
 # powers of two.
 #
 # *What does a further call cost?* A descriptor is an object with a shape, strides, a block and a
@@ -532,12 +535,13 @@ for name, settings in STEPS.items():
 #
 # *When may a plan be used again?* When nothing of what it was made from has changed, so all of
 # that is in the key: shapes, strides, types, devices, options, and whether all addresses are
-# multiples of 16, which only the tensors at hand can say. (`not causal` makes 1 and True the same.)
+# multiples of 16, which only the tensors at hand can say. (`not causal` makes two
+# values of whatever the caller passes for it.)
 # A view whose sign is not in memory is copied by `prepare` in every call, and a plan would read the
 # original, so it gets none. A dictionary that only grew would fill memory in a program that never
 # has the same shape twice: after 4,096 plans it begins anew. `plan_of` looks first and asks
 # questions later: the lookup is inside a `try`, and where it fails for want of a key, the plan is
-# made. Where the key itself cannot be made, because something is no tensor, or the layout or the
+# made. Where the key itself cannot be made, because something is not a tensor, or the layout or the
 # scale makes no sense, these kernels are not taken, and the function that comes next has the
 # sentence that says so.
 #
@@ -555,11 +559,12 @@ for name, settings in STEPS.items():
 #
 # `check` refuses what the kernels do not have, with a sentence, because the kernel would not say
 # one. With more slots for K than for V, the small kernel never asks for some tile, and waits for
-# it forever. Turns need two consumers, and products that overlap. With two slots for Q and none
-# for the output, a second Q would come that nobody wants. And four consumers are in no list of
+# it forever. Turns need two consumers, and products that overlap. Where the output leaves through Q's
+# buffer, a program has one tile of queries: no second Q comes, and a slot for it would only take
+# shared memory. And four consumers are in no list of
 # partitions. `_steps` begins with one consumer and changes one setting at a time, each step on
 # top of those before: so the difference of two recorded numbers is what one change is worth. The
-# small kernel, which is another one, stands behind them.
+# small kernel, which is another one, stands after them.
 #
 # **On other GPUs.** None of them is `available`, so there is no plan and no such call. To work
 # out once what a launch needs pays wherever a kernel takes microseconds.

@@ -296,7 +296,7 @@ check("gradient-of-keys", dk_kernel)
 # <details>
 # <summary>Hint 2</summary>
 #
-# The scale is the same for all terms of the sum, so it can wait until behind the loop.
+# The scale is the same for all terms of the sum, so it can wait until after the loop.
 #
 # </details>
 

@@ -112,7 +112,8 @@ __all__ = [
 WITH_DESCRIPTORS = (9, 10)
 """Major compute capabilities with tensor descriptors and the shared memory that v4 takes."""
 WITH_SPECIALIZATION = 9
-"""The major compute capability that v5 was written for."""
+"""The major compute capability that v5 was written for. On 10 tensor cores have other
+instructions: compiled for it, v5 spills."""
 SPECIALIZING_TRITON = (3, 7)
 """The first Triton that compiles v5 at every head dimension."""
 
@@ -142,6 +143,7 @@ def flash_attention(
     dtypes, devices and strides that do not fit, and for CPU tensors where the kernel is compiled
     for a GPU.
     """
+    # A call of an operator costs the CPU some microseconds more.
     if not (torch.compiler.is_compiling() or _gradient_wanted(q, k, v)):
         return flash_attention_forward(q, k, v, causal, scale, return_lse, layout)
     same_bits = deterministic or torch.are_deterministic_algorithms_enabled()
@@ -150,7 +152,7 @@ def flash_attention(
 
 
 def _gradient_wanted(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> bool:
-    try:
+    try:  # `|` asks all three, so that any of them may be found to be no tensor
         return torch.is_grad_enabled() and q.requires_grad | k.requires_grad | v.requires_grad
     except AttributeError:  # no tensors: the forward pass says so
         return False
@@ -211,7 +213,7 @@ def _shapes(
 def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -> None:
     q, k, v, *ctx.options = inputs
     ctx.save_for_backward(q, k, v, *output)
-    ctx.set_materialize_grads(False)
+    ctx.set_materialize_grads(False)  # None, and no zeros, for an output that nobody used
 
 
 def _gradients(ctx: Any, d_out: torch.Tensor | None, d_lse: torch.Tensor | None) -> tuple[Any, ...]:

@@ -17,6 +17,8 @@ def _fwd_kernel(
 ):
     """flash_attention_kernel with keys of its own for every head of Q.
 
+    An export has the facts that its signature states; do_not_specialize is for calls from Python.
+
     The order is that of this signature in every export: scale, counts, strides, lengths, constants.
     Callers that pass the strides first and the batch last must change.
 

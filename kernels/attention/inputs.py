@@ -73,7 +73,7 @@ class Launch(NamedTuple):
             "BLOCK_HEADDIM": block_headdim,
             "BLOCK_M": settings.block_m, "BLOCK_N": settings.block_n,
             "HEADS_PER_KEY_HEAD": self.heads_per_key_head, "num_warps": settings.num_warps,
-            # A single key has none to load ahead; and ptxas 12.8 crashes at two stages.
+            # A single key has none to load ahead; and ptxas 12.8 crashes at two stages of v2.
             "num_stages": settings.num_stages if seqlen_k > 1 else 1,
         }
 

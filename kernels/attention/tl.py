@@ -24,7 +24,10 @@ def flash_attention_kernel_v1(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):
     """Program (i, h, b) computes BLOCK_M queries of head h of batch b, from i * BLOCK_M on, and
-    reads all keys of that head."""
+    reads all keys of that head.
+
+    It is there to be read: nheads, which the grid knows as well, is given by name.
+    """
     (stride_qb, stride_qh, stride_qm), (stride_kb, stride_kh, stride_kn) = stride_q, stride_k
     (stride_vb, stride_vh, stride_vn), (stride_ob, stride_oh, stride_om) = stride_v, stride_out
     seqlen_q, seqlen_k = lengths
@@ -125,6 +128,8 @@ def flash_attention_kernel(
     l = tl.zeros([BLOCK_M], tl.float32)
     for MASKED in tl.static_range(2):  # the loop is compiled twice: without a mask, and with one
         first_col, end_col = (masked, end) if MASKED else (0, masked)
+        # Made anew for the second pass, which begins where the first one ends: carried on, they
+        # would keep two blocks of 64-bit addresses alive in between.
         k_start = k_ptr + batch * stride_kb + key_head * stride_kh
         k_ptrs = k_start + (first_col + cols[None, :]).to(tl.int64) * stride_kn
         v_start = v_ptr + batch * stride_vb + key_head * stride_vh

@@ -30,7 +30,8 @@ def flash_attention_kernel_v4(
     IS_CAUSAL: tl.constexpr, BLOCK_HEADDIM: tl.constexpr, BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr, HEADS_PER_KEY_HEAD: tl.constexpr,
 ):
-    """`flash_attention_kernel` with k and v by tensor descriptors.
+    """`flash_attention_kernel` with k and v by tensor descriptors. q and out, which move once for a
+    program, keep their pointers and so may have any strides.
 
     k_tiles, v_tiles: descriptors of [batch, key heads, seqlen_k, head_dim] in blocks of
         [1, 1, BLOCK_N, BLOCK_HEADDIM]. What lies outside the tensor is read as 0.
@@ -98,7 +99,11 @@ def flash_attention_kernel_v4(
 @triton.jit
 def first_element(batch, head, stride):
     """The row and column where a head begins, in its tensor read as one matrix whose rows are
-    `stride`'s last apart. A descriptor counts both in 32 bits."""
+    `stride`'s last apart. A descriptor counts both in 32 bits.
+
+    The launcher could divide once for all tiles, and would pass eight more numbers. A tile's few
+    divisions are nothing beside its loop.
+    """
     stride_b, stride_h, stride_m = stride
     row = batch * (stride_b // stride_m) + head * (stride_h // stride_m)
     return tl.cast(row, tl.int32), tl.cast(head * (stride_h % stride_m), tl.int32)

@@ -83,7 +83,7 @@ class Plan:
         halves = settings.out_halves and not settings.out_in_q
 
         self.kernel: Any = attention_kernel if settings.consumers else small_kernel
-        self.grid = (programs, 1, 1)
+        self.grid = (programs, 1, 1)  # a compiled kernel takes three numbers
         rows, keys = [1, together, ROWS // together, head_dim], [1, 1, settings.block_n, head_dim]
         out_rows = [*rows[:3], head_dim // 2 if halves else head_dim]
         blocks = (q, rows), (k, keys), (v, keys), (as_bhmd(out, layout), out_rows)

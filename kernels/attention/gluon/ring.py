@@ -52,7 +52,8 @@ def make_ring(desc, SLOTS: gl.constexpr, RELEASES: gl.constexpr):
     """A ring of a descriptor's blocks; RELEASES: how many consumers release each tile.
 
     With 0 nobody waits for an empty slot, and there are no such barriers: one that is initialized
-    and not used again would have its memory taken by the next tiles.
+    and not used again would have its memory taken by the next tiles, and PTX forbids to write over
+    a barrier that is not invalidated.
     """
     slots = gl.allocate_shared_memory(desc.dtype, [SLOTS] + desc.block_shape, desc.layout)
     full = mbarrier.allocate_mbarrier(batch=SLOTS)

@@ -75,7 +75,8 @@ class HopperSettings(NamedTuple):
 ROWS = 64
 """Rows of a warp group: the fewest that its tensor cores multiply."""
 KEYS_IN_L2 = 25_000_000
-"""Bytes of K and V that stay in the L2 cache while programs read them: an H100's has 50 MB."""
+"""Bytes of K and V that stay in the L2 cache while programs read them: half of an H100's 50 MB,
+since Q and the outputs pass through it too. Heads that share their keys are counted one by one."""
 
 LARGE_HEADS = HopperSettings(2, 64, 2, out_halves=True, in_turns=True, lazy_rescale=True)
 # The fastest of those tried on an H200 with Triton 3.9.0 on 2026-11-22, in float16 and bfloat16.
