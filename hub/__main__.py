@@ -11,7 +11,7 @@ from course.cli.workshop import COMMANDS
 from course.errors import CourseError
 from course.lessons.order import lesson_sources, lessons_named
 
-from . import keeping, slips, start, tools
+from . import learners_work, printed_codes, start, tools
 from .codes import codes as known_codes
 from .settings import MOST_SEATS, Settings, read, seat_bytes
 
@@ -110,7 +110,7 @@ def codes(
 ) -> None:
     settings = read(folder.absolute())
     if print_:
-        slips.write(settings, print_)
+        printed_codes.write(settings, print_)
         print(f"{print_}: open it in a browser, print it and cut it.")
     else:
         for name, code in known_codes(settings).items():
@@ -134,7 +134,7 @@ def take_home(
     out: Annotated[Path, typer.Argument(help="A folder for one file per seat.")],
     folder: Folder = FOLDER,
 ) -> None:
-    for file in keeping.take_home(start.opened(folder), out):
+    for file in learners_work.take_home(start.opened(folder), out):
         print(file)
 
 
@@ -146,7 +146,7 @@ def clear(
     if not yes:
         typer.confirm(f"Delete the work of all seats and their codes in {folder}?", abort=True)
     start.stop(settings)
-    keeping.clear(settings)
+    learners_work.clear(settings)
     print(f"Nothing of the room is left in {folder}.")
 
 

@@ -22,7 +22,7 @@ from course.gpus.turn import queue
 
 from . import engine, gpu
 from .codes import new_code
-from .room import Known, standing
+from .room_progress import Known, standing
 from .settings import LEADER, VARIABLE, Settings, read
 
 HERE = Path(__file__).parent

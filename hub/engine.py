@@ -267,7 +267,7 @@ def spawner_settings(settings: Settings) -> dict[str, Any]:
         "extra_create_kwargs": lambda spawner: {
             "user": "{0}:{0}".format(settings.user(spawner.user.name))
         },
-        "cmd": ["python", "-P", f"{SEAT}/opened.py", "jupyterhub-singleuser"],
+        "cmd": ["python", "-P", f"{SEAT}/entrypoint.py", "jupyterhub-singleuser"],
         "notebook_dir": HOME,
     }
 

@@ -9,14 +9,14 @@ import msgspec
 from course.files import write_whole
 
 from . import engine, one_account
-from .room import known_exercises
+from .room_progress import known_exercises
 from .settings import Settings
 
 COPY_S = 120
 SIDE_BY_SIDE = 4
 LONGEST = 300
 """Characters of what a seat says that are shown."""
-OPENED = f"{engine.SEAT}/opened.py"
+ENTRYPOINT = f"{engine.SEAT}/entrypoint.py"
 
 
 class Copied(msgspec.Struct):
@@ -79,7 +79,7 @@ def printable(text: str) -> str:
 def _copy(settings: Settings, name: str) -> Copied:
     """Have a seat bring its lessons up to date, as its own user."""
     said = (
-        engine.inside(settings, name, "python", "-P", OPENED, limit_s=COPY_S)
+        engine.inside(settings, name, "python", "-P", ENTRYPOINT, limit_s=COPY_S)
         if settings.apart
         else one_account.opened(settings, name, COPY_S)
     )

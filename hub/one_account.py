@@ -15,7 +15,7 @@ from course.lessons.lab import fits_sockets
 from . import ROOT, tools
 from .settings import LEADER, MOST_SEATS, Settings
 
-OPENED = ROOT / "hub" / "seat" / "opened.py"
+ENTRYPOINT = ROOT / "hub" / "seat" / "entrypoint.py"
 
 
 def refuse_long(settings: Settings) -> None:
@@ -67,7 +67,7 @@ def spawner_settings(settings: Settings) -> dict[str, Any]:
     # -P: a learner's own json.py in the folder must not be taken for Python's.
     server = [str(tools.PYTHON), "-P", "-m", "jupyterhub.singleuser"]
     return {
-        "cmd": [settings.python, "-P", str(OPENED), *server],
+        "cmd": [settings.python, "-P", str(ENTRYPOINT), *server],
         "home_dir_template": f"{settings.folder}/seats/{{username}}",
         "notebook_dir": f"{settings.folder}/seats/{{username}}",
         "env_keep": ["LANG", "LC_ALL", "LD_LIBRARY_PATH"],
@@ -80,7 +80,7 @@ def opened(settings: Settings, name: str, limit_s: float) -> str:
     environ = {**os.environ, "COURSE_MODE": "cpu", **environment(settings, name)}
     try:
         ended = subprocess.run(
-            [settings.python, "-P", str(OPENED)], cwd=settings.home(name), env=environ,
+            [settings.python, "-P", str(ENTRYPOINT)], cwd=settings.home(name), env=environ,
             capture_output=True, text=True, errors="replace", timeout=limit_s,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):

@@ -22,7 +22,7 @@ from course.isolate.available import free_memory_bytes
 
 from . import ROOT, engine, one_account, tools
 from .codes import codes
-from .room import known_exercises
+from .room_progress import known_exercises
 from .settings import LEADER, LEAST_SEAT_BYTES, VARIABLE, Settings, read
 
 WARNING = re.compile(

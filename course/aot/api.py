@@ -19,7 +19,6 @@ from course.triton_internals.choices import picked_config
 from course.triton_internals.jit_functions import inner_kernel
 from course.type_names import Kernel, kind_of
 
-from .algorithms import algorithms_of, check_alike
 from .c import dispatch
 from .c import kernel as kernel_c
 from .c_compiler import compile_library
@@ -33,6 +32,7 @@ from .output_files import INDEX, check_out, hash_in_name, refuse_others_files
 from .result import Exported, Linked
 from .sealing import intact, sealed
 from .signature import Constant, constants_of, parse_signature
+from .variants import algorithms_of, check_alike
 from .worker import UNSUPPORTED, CompiledVariant, compile_variants
 
 Headers = Exported | str | Path

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
 
-from .algorithms import Algorithm
 from .manifest import Function, promises_of
 from .options import counted
+from .variants import Algorithm
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from course.errors import CourseError
 
-from .shared_memory_notice import memory_notice
+from .crowded_gpu import memory_notice
 
 POLL_S = 0.2
 LONGEST_S = 24 * 3600

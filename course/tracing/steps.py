@@ -11,7 +11,7 @@ import numpy as np
 
 from course.triton_internals.interpreted_values import numbers_of, scalar_text, value_text
 from course.triton_internals.interpreter import Access, Program, interpreted_array
-from course.triton_internals.own_combines import combines_elements
+from course.triton_internals.reductions import combines_elements
 from course.type_names import AnyValue, AnyValues, Function
 
 from .address_map import Arguments

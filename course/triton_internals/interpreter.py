@@ -21,8 +21,8 @@ from course.type_names import AnyValue, AnyValues, Function, Kernel
 
 from .driver import driver_of
 from .interpreter_gaps import gaps_filled
-from .own_combines import generic_reduce
 from .patching import as_method, patched
+from .reductions import generic_reduce
 from .undefined_lanes import Mask, fill_undefined, lanes_of
 
 Program = tuple[int, int, int]

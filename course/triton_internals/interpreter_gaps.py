@@ -21,8 +21,8 @@ from course.type_names import AnyValue, AnyValues, Function
 from .conditions import NAMES, Conditions
 from .errors import CannotInterpretError
 from .libdevice import elementwise
-from .own_combines import extreme, summed
 from .patching import patched
+from .reductions import extreme, summed
 
 language = triton.language
 _MISSING = object()

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from course import lower
-from course.diagnosing.experiments import cures
+from course.diagnosing.experiments import parameter_changes
 from course.diagnosing.experiments.assembly import assemble, assembled, code_of
 from course.diagnosing.experiments.clocks import clocks_of, with_clocks
-from course.diagnosing.experiments.cures import cures_of, in_float32
 from course.diagnosing.experiments.edits import NEVER
+from course.diagnosing.experiments.parameter_changes import cures_of, in_float32
 from course.diagnosing.experiments.read_ptx import Ptx
 from course.diagnosing.experiments.variants import variants_of
 from course.diagnosing.experiments.whole import ended_at_once, narrow_divisions, relaxed
@@ -183,7 +183,7 @@ def test_what_spills_is_not_tried_with_fewer_warps(softmax):
 
 
 def test_a_change_that_takes_the_compiler_too_long_is_none(softmax, monkeypatch):
-    monkeypatch.setattr(cures, "LONGEST_S", 0)
+    monkeypatch.setattr(parameter_changes, "LONGEST_S", 0)
     assert [*cures_of(softmax)] == []
 
 

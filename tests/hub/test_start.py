@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from course.errors import CourseError
-from hub import keeping, one_account, slips, start, tools
+from hub import learners_work, one_account, printed_codes, start, tools
 from hub.__main__ import app
 from hub.codes import codes
 from hub.settings import Settings, read, seat_name
@@ -230,8 +230,8 @@ def test_the_page_of_slips_has_every_seat_and_its_code_and_not_the_leaders(
 ):
     start.make_folder(settings)
     known = codes(settings)
-    monkeypatch.setattr(slips, "picture", lambda url: f"<svg>{url}</svg>")
-    slips.write(settings, tmp_path / "slips.html")
+    monkeypatch.setattr(printed_codes, "picture", lambda url: f"<svg>{url}</svg>")
+    printed_codes.write(settings, tmp_path / "slips.html")
     page = (tmp_path / "slips.html").read_text()
     assert mode(tmp_path / "slips.html") == 0o600
     assert page.count("<svg>") == 3 and known["leader"] not in page
@@ -243,7 +243,7 @@ def test_what_a_learner_takes_home_is_one_file_of_their_work(settings, tmp_path)
     for name in ("work/01.ipynb", "own/notes.txt", ".cache/big", "solutions/00.py"):
         (home / name).parent.mkdir(parents=True)
         (home / name).write_text(name)
-    (file,) = keeping.take_home(settings, tmp_path / "out")
+    (file,) = learners_work.take_home(settings, tmp_path / "out")
     with tarfile.open(file) as packed:
         files = {each.name for each in packed if each.isfile()}
     assert file.name == "seat-02.tar.gz" and mode(file) == 0o600

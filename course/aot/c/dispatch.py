@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from course.aot.algorithms import Algorithm
 from course.aot.manifest import Manifest
 from course.aot.output_files import MARK
+from course.aot.variants import Algorithm
 
 from .templates import comment, filled
 

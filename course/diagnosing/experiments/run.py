@@ -18,7 +18,7 @@ from course.tracing.launch import PackedLaunch
 
 from .assembly import assemble, assembled, code_of
 from .clocks import with_clocks
-from .cures import cures_of
+from .parameter_changes import cures_of
 from .read_ptx import Ptx
 from .result import Experiment, Experiments
 from .variants import CLOCKS, EMPTY, Variant, variants_of

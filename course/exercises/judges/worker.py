@@ -202,7 +202,7 @@ def run_answer(exercise_name: str, source: Source) -> Tried:
             raised = problem.kind == "raised"
             stepped = where if MODE.interpreting else None
             return Tried(judged, raised=raised, where=stepped, guess=problem.guess)
-    from .work import work_problem
+    from .wasted_work import work_problem
 
     for case, outcome in zip(cases, outcomes, strict=False):
         if outcome.work and (waste := work_problem(exercise, case, outcome.work)):
@@ -238,7 +238,7 @@ def _torchs_work(
 
     Where it rounds otherwise than the reference, this says more than the values that differ.
     """
-    from .work import done_by_torch
+    from .wasted_work import done_by_torch
 
     for case, outcome in zip(cases, outcomes, strict=False):
         if case.elements and outcome.work and (done := done_by_torch(exercise, outcome.work)):

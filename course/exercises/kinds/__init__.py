@@ -12,7 +12,8 @@
 Its statement, stub and hints are in the lesson (`course.lessons.statements` reads them there).
 """
 
-from .code import (
+from .diagnosis import DiagnosisExercise, cause
+from .kernels import (
     CodeExercise,
     GluonExercise,
     KernelExercise,
@@ -20,7 +21,6 @@ from .code import (
     RegistrationExercise,
     TensorFunction,
 )
-from .diagnosis import DiagnosisExercise, cause
 from .values import ChoiceExercise, NamesExercise, NumberExercise, Question, TextExercise
 
 __all__ = [

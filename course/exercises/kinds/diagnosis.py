@@ -7,7 +7,7 @@ from typing import ClassVar
 from course.exercises.result import Checked, Judged
 from course.type_names import Kernel
 
-from .code import CodeExercise
+from .kernels import CodeExercise
 from .values import ChoiceExercise
 
 

@@ -1,4 +1,4 @@
-"""What becomes of the work: `course workshop take-home` and `clear`."""
+"""What becomes of the learners' work: `course workshop take-home` and `clear`."""
 
 import os
 import shutil

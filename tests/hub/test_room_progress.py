@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from course.exercises.answers import usual_mistake
-from hub.room import STUCK_MINUTES, STUCK_TRIES, Known, Stuck, read_history, standing
+from hub.room_progress import STUCK_MINUTES, STUCK_TRIES, Known, Stuck, read_history, standing
 
 EXERCISES = {
     "last-program": Known("00.1", "First", True, ["a slip", "another"]),

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from course.gpus.shared_memory_notice import memory_notice
+from course.gpus.crowded_gpu import memory_notice
 from course.gpus.turn import gpu_turn
 
 

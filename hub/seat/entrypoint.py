@@ -1,6 +1,7 @@
 """What a seat runs first: bring the lessons to its folder, then become its server.
 
-`python opened.py COMMAND…`, or without a command to bring the lessons only: prints what was done.
+`python entrypoint.py COMMAND…`, or without a command to bring the lessons only: prints what was
+done.
 """
 
 import json

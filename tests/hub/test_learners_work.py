@@ -6,7 +6,7 @@ import tarfile
 import pytest
 
 from course.errors import CourseError
-from hub import keeping, start
+from hub import learners_work, start
 from hub.settings import Settings
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="gives files to other users: needs root")
@@ -31,7 +31,7 @@ def test_each_learners_work_is_one_file_with_holes_and_links_as_they_are(room, t
     with (work / "large").open("wb") as file:
         file.truncate(2**42)
     (work / "link").symlink_to("/etc/shadow")
-    files = keeping.take_home(room, tmp_path / "out")
+    files = learners_work.take_home(room, tmp_path / "out")
     assert [file.name for file in files] == ["seat-01.tar.gz", "seat-02.tar.gz"]
     assert all(file.stat().st_size < 2**20 and file.stat().st_mode & 0o77 == 0 for file in files)
     with tarfile.open(files[0]) as packed:
@@ -48,7 +48,7 @@ def test_the_work_is_read_with_the_seats_rights_so_that_no_link_leads_to_another
     hidden.write_text("secret")
     hidden.chmod(0o600)
     with pytest.raises(CourseError, match="seat-01"):
-        keeping.take_home(room, tmp_path / "out")
+        learners_work.take_home(room, tmp_path / "out")
     with tarfile.open(tmp_path / "out" / "seat-01.tar.gz") as packed:
         assert packed.getnames() == ["seat-01/work", "seat-01/work/note"]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -95,7 +96,7 @@ class KernelExercise(CodeExercise):
     answer_is = "a kernel"
 
     def function(self, answer: Any) -> TensorFunction:
-        return lambda *inputs: self.launch(answer, *inputs)
+        return partial(self.launch, answer)
 
 
 def _launched(kernel: Kernel, grid: tuple[int], *args: object, **options: object) -> None:
@@ -122,7 +123,7 @@ class GluonExercise(CodeExercise):
 
     def function(self, answer: Any, run: Callable[..., object] = _launched) -> TensorFunction:
         """What is tried on the cases, where `run` launches."""
-        return lambda *inputs: self.launch(run, answer, *inputs)
+        return partial(self.launch, run, answer)
 
 
 @dataclass(frozen=True)
