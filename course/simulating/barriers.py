@@ -80,11 +80,13 @@ class Barrier:
         if self.bytes_missing < 0:
             announced = f"an mbarrier.expect for {-self.bytes_missing:,} bytes that have come"
             lacking["no expect"] = announced
+        missing = f"still lacks {' and '.join(lacking.values())}"
         if not lacking:
-            lacking["wrong phase"] = "nothing, so it has gone on to another phase"
+            lacking["wrong phase"] = missing = "is another one"
+        ended = {0: "none has", 1: "one has"}.get(self.ended, f"{self.ended} have")
         words = (
-            f"waits for a phase {phase} of {self.name} to end: {self.ended} have ended so far, "
-            f"and the next lacks {' and '.join(lacking.values())}"
+            f"waits for a phase {phase} of {self.name} to end: {ended} ended so far, "
+            f"and the one under way {missing}"
         )
         return Lack(tuple(lacking), words)
 

@@ -21,6 +21,13 @@ from .values import Block, Shape, rounded
 
 Use = Literal["copied into", "multiplied", "copied out"]
 
+UNDER_WAY: dict[Use, str] = {
+    "copied into": "a copy into it",
+    "multiplied": "a product of it",
+    "copied out": "a copy out of it",
+}
+"""What uses a piece of shared memory -> what that is called."""
+
 
 @dataclass(eq=False)
 class Pending:
@@ -81,7 +88,9 @@ class Memory:
         for other in self.pending:
             if other.use in uses and np.shares_memory(other.view, buffer.array):
                 raise HazardError(
-                    f"{buffer.name} {act} while it is still {other.use}: {other.what}.", fault
+                    f"{buffer.name} {act} while {UNDER_WAY[other.use]} is still under way: "
+                    f"{other.what}.",
+                    fault,
                 )
 
 

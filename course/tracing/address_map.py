@@ -102,7 +102,7 @@ class Argument:
         or "between x_ptr[0] and x_ptr[1], …"."""
         offset = (address - self.address) // self.itemsize
         if offset < 0:
-            return f"outside {self._in_words}: at [{offset:,}]"
+            return f"outside {self._in_words}: at [{offset}]"
         index, left, axis, step = [0] * len(self.shape), offset, -1, 1
         for axis in self._from_the_largest_stride:
             step = self.strides[axis]
@@ -133,8 +133,8 @@ class Argument:
 
 
 def indexed(index: Sequence[int]) -> str:
-    """An index in a sentence: "[3, 1,024]"; empty for that of a single number."""
-    return f"[{', '.join(f'{i:,}' for i in index)}]" if index else ""
+    """An index in a sentence, as one types it: "[3, 1024]"; empty for that of a single number."""
+    return f"[{', '.join(map(str, index))}]" if index else ""
 
 
 class Arguments:

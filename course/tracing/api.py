@@ -28,9 +28,8 @@ from .launch import (
     value_of,
     whole_numbers,
 )
-from .records import Element, Recording
+from .records import Element, Recording, grid_text
 from .replay import Replay
-from .replay_text import grid_text
 from .result import AccessCost, Cost
 
 

@@ -108,7 +108,8 @@ def outside(
     """
     kind: Literal["reads outside", "writes outside"]
     kind = "reads outside" if access.kind == "load" else "writes outside"
-    text = f"Program {program_text(access.program)} {VERBS[access.kind]} {place}."
+    program = program_text(access.program, grid=launch.grid)
+    text = f"Program {program} {VERBS[access.kind]} {place}."
     why = why_outside(access, argument, launch, before)
     return Problem(kind, text + why, access.program, line=line, what=what, guess=why)
 

@@ -11,7 +11,7 @@ from course.triton_internals.interpreter import Access, Launch
 
 from .address_map import Argument, Arguments
 from .own_line import OwnLine
-from .records import program_text
+from .records import grid_text, program_text
 
 Cause = tuple[str, OwnLine | None]
 """A sentence, and the line that it is about; empty, and None, where nothing shows."""
@@ -98,8 +98,8 @@ def _begins_far_on(access: Access, argument: Argument | None) -> str:
     if (np.diff(offsets) != 1).any() or first <= pid * lanes:
         return ""
     return (
-        f" Its block of {lanes} begins at element {first:,}: with pid * BLOCK_SIZE it would begin "
-        f"at {pid * lanes:,}."
+        f" Its block of {lanes} begins at element {first:,}, where pid * BLOCK_SIZE is "
+        f"{pid * lanes:,}."
     )
 
 
@@ -250,7 +250,8 @@ def _kept_out(launch: Launch, writes: Writes, address: int) -> Cause | None:
     for each, line in writes:
         # A lane beside a tile may have the address of an element in the next row.
         if each.pointers.ndim < 2 and (each.pointers[~each.active] == address).any():
-            text = f"The mask keeps program {program_text(each.program)} from storing it"
+            program = program_text(each.program, grid=launch.grid)
+            text = f"The mask keeps program {program} from storing it"
             for name, value in launch.arguments.items():
                 is_odd = isinstance(value, (int, float)) and (value < 1 or value % 1)
                 if name.startswith("n") and is_odd:
@@ -272,15 +273,14 @@ def _in_bytes(writes: Writes, out: torch.Tensor) -> Cause | None:
 
 def _by_the_grid(launch: Launch, writes: Writes, out: Argument) -> Cause:
     """Programs are too few, or do the same, or begin elsewhere."""
-    used = max(axis for axis in range(3) if axis == 0 or launch.grid[axis] > 1)
-    grid, line = launch.grid[: used + 1], writes[0][1]
+    grid, line = grid_text(launch.grid), writes[0][1]
     for axis in sorted(launch.asked - {0}):
         if launch.grid[axis] == 1:
             return f"tl.program_id({axis}) is always 0, since the grid is {grid}.", line
     first = writes[0][0]
     for other, _ in writes:
         if other.program != first.program and np.isin(other.addresses, first.addresses).any():
-            both = program_text(first.program, other.program)
+            both = program_text(first.program, other.program, grid=launch.grid)
             own = "each must begin at its own, as pid * BLOCK_SIZE"
             return f"Programs {both} store to the same elements: {own}.", line
     shape = first.pointers.shape

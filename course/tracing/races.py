@@ -312,7 +312,7 @@ class AccessLog:
         clashes = np.flatnonzero((first != last) & (low != high))
         if clashes.size:
             i = clashes[0]
-            both = program_text(names[first[i]], names[last[i]])
+            both = self._named(names[first[i]], names[last[i]])
             along = self._differ_along(names[first[i]], names[last[i]])
             text = (
                 f"Programs {both} wrote different values to {self._place(places[i])}. Each needs "
@@ -331,12 +331,16 @@ class AccessLog:
                 i = clashes[0]
                 writer = names[first[i] if first[i] != number else last[i]]
                 text = (
-                    f"Program {program_text(load.program)} read {self._place(places[i])}, which "
-                    f"program {program_text(writer)} wrote in the same launch: "
+                    f"Program {self._named(load.program)} read {self._place(places[i])}, which "
+                    f"program {self._named(writer)} wrote in the same launch: "
                     "nothing orders the two."
                 )
                 return Problem("race", text, load.program, line=line, what="load")
         return None
+
+    def _named(self, *programs: Program) -> str:
+        assert self._launch
+        return program_text(*programs, grid=self._launch.grid)
 
     def _differ_along(self, one: Program, other: Program) -> str:
         """Which axis of a grid of several two programs that clash differ along, if it is one."""
@@ -354,7 +358,7 @@ class AccessLog:
         clashes = np.flatnonzero((addresses[1:] == addresses[:-1]) & (values[1:] != values[:-1]))
         if not clashes.size:
             return None
-        program, place = program_text(store.program), self._place(addresses[clashes[0]])
+        program, place = self._named(store.program), self._place(addresses[clashes[0]])
         text = f"Two lanes of program {program} wrote different values to {place}."
         if store.pointers.ndim > 1:
             text += " Rows of a tile lie a stride apart: is it left out, or another one?"

@@ -14,9 +14,17 @@ from course.lowering.kernel_reference import Listing
 from course.triton_internals.interpreter import Grid, Kind, Program
 
 
-def program_text(*programs: Program) -> str:
-    """Programs in a sentence, with as many axes for each: "0", "(1, 2)", "(0, 0) and (0, 2)"."""
-    axes = 1 + max(axis for axis in range(3) if axis == 0 or any(each[axis] for each in programs))
+def grid_text(grid: Grid) -> tuple[int, ...]:
+    """A grid without the axes of one program at its end."""
+    return grid[: max((axis + 1 for axis in range(3) if grid[axis] > 1), default=1)]
+
+
+def program_text(*programs: Program, grid: Grid = (1, 1, 1)) -> str:
+    """Programs in a sentence, with the axes that their grid has, and where that is not known, with
+    as many as they need: "0", "(1, 2)", "(0, 0) and (0, 2)"."""
+    x, y, z = grid
+    least = [(max(x, px + 1), max(y, py + 1), max(z, pz + 1)) for px, py, pz in programs]
+    axes = max(len(grid_text(each)) for each in least)
     return " and ".join(str(each[:axes] if axes > 1 else each[0]) for each in programs)
 
 

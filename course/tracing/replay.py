@@ -17,9 +17,9 @@ from course.errors import CourseError
 from course.triton_internals.interpreter import Program
 from course.type_names import AnyValue
 
-from .records import Element, Recording, Step, program_text
+from .records import Element, Recording, Step, grid_text, program_text
 from .replay_state import MOST_KEPT, failure_text, notes, program_state, state_of
-from .replay_text import grid_text, value_text
+from .replay_text import value_text
 
 SCRIPT = Path(__file__).with_suffix("")
 KIND = "replay"
@@ -53,8 +53,10 @@ class Replay(anywidget.AnyWidget):
         opened = recording.opened or program or (0, 0, 0)
         self.opened = opened if opened in self._programs else next(iter(self._programs))
         if program and program not in self._programs:
-            reached = f"Program {program_text(program)} was not reached before the launch ended"
-            recording.notes.append(f"{reached}: this is program {program_text(self.opened)}.")
+            asked, shown = self._named(program), self._named(self.opened)
+            recording.notes.append(
+                f"Program {asked} was not reached before the launch ended: this is program {shown}."
+            )
         self._texts = [
             text for function in recording.functions for text in function.text.split("\n")
         ]
@@ -102,6 +104,9 @@ class Replay(anywidget.AnyWidget):
             )
         return program_state(self._programs[program])
 
+    def _named(self, program: Program) -> str:
+        return program_text(program, grid=self.recording.grid)
+
     def _repr_mimebundle_(self, **kwargs: AnyValue) -> Any:
         static = {"text/html": self._static_html(), "text/plain": str(self)}
         own = super()._repr_mimebundle_
@@ -114,7 +119,7 @@ class Replay(anywidget.AnyWidget):
 
     @property
     def _title(self) -> str:
-        grid, program = grid_text(self.recording.grid), program_text(self.opened)
+        program, grid = self._named(self.opened), grid_text(self.recording.grid)
         return f"{self.recording.kernel}, program {program} of grid {grid}, step by step"
 
     @property

@@ -1,15 +1,10 @@
-"""The words of a replay: grids, values and accesses."""
+"""The words of a replay: values and accesses."""
 
-from course.triton_internals.interpreter import Grid, Kind
+from course.triton_internals.interpreter import Kind
 
 from .records import Value
 
 VERBS: dict[Kind, str] = {"load": "loads", "store": "stores", "update": "updates"}
-
-
-def grid_text(grid: Grid) -> tuple[int, ...]:
-    """A grid without the axes of one program at its end."""
-    return grid[: max((axis + 1 for axis in range(3) if grid[axis] > 1), default=1)]
 
 
 def value_text(name: str, value: Value) -> str:

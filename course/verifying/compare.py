@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from course.tracing.address_map import indexed
+
 from .guarded_memory import is_poison
 
 
@@ -99,7 +101,7 @@ def value_problem(
         wanted, got = str(expected[first].item()), str(out[first].item())
     if poison[first]:
         got = "nothing: it was never written"
-    where = "[" + ", ".join(f"{i:,}" for i in first) + "]" if first else "the only element"
+    where = indexed(first) or "the only element"
     wrong = f"Wrong: {count:,} of {out.numel():,}."
     return f"At {where}: expected {wanted}, got {got}. {wrong}", first
 

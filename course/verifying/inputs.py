@@ -92,6 +92,9 @@ VALUES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "NaN and inf": _nan_and_inf,
 }
 
+EXTREME = ("near the maximum", "near the minimum")
+"""Such values are said with the dtype whose extreme is meant."""
+
 
 @dataclass(frozen=True)
 class Input:
@@ -173,6 +176,8 @@ class Input:
         shape = " x ".join(f"{size:,}" for size in self.shape) if self.shape else "a scalar"
         usual = (CONTIGUOUS, "normal")
         notable = [word for word in (self.layout, self.values) if word not in usual]
+        if self.values in EXTREME:
+            notable[-1] += f" of {_name(self.dtype)}"
         return ", ".join([f"{shape} {_name(self.dtype)}", *notable])
 
 
@@ -188,6 +193,8 @@ class Case:
     seed: int = 0
     scalars: tuple[int | float, ...] = ()
     """Numbers that the function is given after the tensors."""
+    named: tuple[str, ...] = ()
+    """What the function calls these numbers, where that is known."""
 
     def __post_init__(self) -> None:
         """Raises CourseError for what are no inputs."""
@@ -216,7 +223,11 @@ class Case:
 
     def __str__(self) -> str:
         tensors = " and ".join(dict.fromkeys(map(str, self.inputs)))
-        return ", ".join([tensors, *map(str, self.scalars)])
+        numbers = [f"{each:.4g}" if type(each) is float else str(each) for each in self.scalars]
+        if len(self.named) == len(numbers):
+            pairs = zip(self.named, numbers, strict=True)
+            numbers = [f"{name} = {number}" for name, number in pairs]
+        return ", ".join([tensors, *numbers])
 
 
 def vectors(count: int = 1, dtypes: tuple[torch.dtype, ...] = FLOATS) -> list[Case]:

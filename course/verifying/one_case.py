@@ -62,12 +62,13 @@ class Trial:
 
         from .reruns import waits_for_unwritten, watched
 
+        names = _Names(self.function)
+        case = replace(case, named=names.of_numbers(case))
         inputs = case.make(DEVICE)
         tensors = [guarded.tensor for guarded in inputs]
         before = [bits(guarded.buffer).clone() for guarded in inputs]
         expected = _expect(self, case, tensors)
         allocated = GuardedAllocations()
-        names = _Names(self.function)
         log = AccessLog(
             lambda launch: _regions(names.of(launch, inputs, allocated)),
             case.elements,
@@ -448,6 +449,11 @@ class _Names:
         known = number < len(self._parameters)
         return self._parameters[number] if known else str(number)
 
+    def of_numbers(self, case: Case) -> tuple[str, ...]:
+        """The function's own names for the numbers behind its inputs."""
+        first = len(case.inputs)
+        return tuple(self._parameters[first : first + len(case.scalars)])
+
     def in_kernel(self, guarded: Guarded) -> str:
         """A kernel's last name for a tensor; empty if none is known."""
         return self.all_in_kernel(guarded)[-1]
@@ -461,7 +467,7 @@ def _stray_write(named: list[tuple[str, Guarded]], inputs: int) -> Problem | Non
     """A write outside a tensor. named: the tensors with their names, so many inputs first."""
     for name, guarded in [*named[inputs:], *named[:inputs]]:
         if strays := guarded.stray_writes():
-            positions = ", ".join([*(f"[{i:,}]" for i in strays[:3]), *["…"] * (len(strays) > 3)])
+            positions = ", ".join([*(f"[{i}]" for i in strays[:3]), *["…"] * (len(strays) > 3)])
             length = f"{guarded.tensor.numel():,}"
             text = f"It wrote outside {name}, whose length is {length}: at {positions}."
             return Problem("writes outside", text, what=f"{name} {strays[0]}")

@@ -68,7 +68,9 @@ def unread_input(
             text, place = f"This element needs {argument.place(int(places[0]))}", places[0]
             if not alone:
                 return argument.name, f"{text}, which nobody reads."
-            text += f", and program {program_text(*writers)}, which stores it, reads "
+            (writer,) = writers
+            named = program_text(writer, grid=followed.launch.grid)
+            text += f", and program {named}, which stores it, reads "
             there = np.flatnonzero(~unread)
             if not there.size:
                 return argument.name, f"{text}nothing of {argument.name}."

@@ -245,7 +245,7 @@ def test_a_grid_of_fixed_size_is_stepped_through_where_it_is_too_short(define):
     checked = check(
         "scale-and-shift", mistake_of("scale-and-shift", "a grid of 32 programs", define)
     )
-    assert "At [32,768]" in str(checked) and "The case: 32,769 float32" in str(checked)
+    assert "At [32768]" in str(checked) and "The case: 32,769 float32" in str(checked)
     assert checked.replay().recording.grid == (32, 1, 1)
 
 

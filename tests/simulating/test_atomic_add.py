@@ -46,7 +46,7 @@ def test_what_programs_add_to_one_place_is_summed():
     ("fault", "says"),
     [
         ("no fence", "tile was written by store and is copied out with no fence"),
-        ("no wait", "tile is written while it is still copied out: nobody has waited with tma.sto"),
+        ("no wait", "tile is written while a copy out of it is still under way"),
         ("a store as well", r"out_desc\[512\] is written and added to in one launch"),
     ],
 )

@@ -17,7 +17,7 @@ in_every_order = pytest.mark.parametrize("order", ORDERS)
 RING_FAULTS = {
     "never arrives": (
         DeadlockError,
-        "_fetch waits for a phase 0 of empty[0] to end: 0 have ended so far, and the next lacks 1",
+        "_fetch waits for a phase 0 of empty[0] to end: none has ended so far, and the one",
     ),
     "wrong phase of empty": (DeadlockError, "_fetch waits for a phase 0 of empty[0] to end"),
     "arrives at the wrong slot": (
@@ -26,13 +26,13 @@ RING_FAULTS = {
     ),
     "one arrival too many asked": (DeadlockError, "lacks 1 of 2 arrivals"),
     "arrives twice": (DeadlockError, "_fetch waits for a phase 0 of empty[0] to end: 2"),
-    "too many bytes expected": (DeadlockError, "the next lacks 2,048 bytes"),
+    "too many bytes expected": (DeadlockError, "the one under way still lacks 2,048 bytes"),
     "nothing expected": (DeadlockError, "1 of 1 arrivals and an mbarrier.expect for 2,048 bytes"),
     "no wait for full": (HazardError, "buffers[0] is read before anything was written to it"),
     "wrong phase of full": (HazardError, "buffers[0] is read before anything was written to it"),
     "no wait for empty": (HazardError, "full[0] is initialized for 1 arrivals per phase"),
-    "no store_wait": (HazardError, "out is written while it is still copied out"),
-    "arrives too early": (HazardError, "buffers[0] is read while it is still copied into"),
+    "no store_wait": (HazardError, "out is written while a copy out of it is still"),
+    "arrives too early": (HazardError, "buffers[0] is read while a copy into it is still"),
     "no fence before the next copy": (
         HazardError,
         "buffers[0] was read by load and is copied into with no fence_async_shared in between",
@@ -43,9 +43,9 @@ RING_FAULTS = {
 """By fault the error that says so."""
 
 PRODUCT_FAULTS = {
-    "operands not waited for": "a is multiplied while it is still copied into",
+    "operands not waited for": "a is multiplied while a copy into it is still",
     "product not waited for": "A product is used before warpgroup_mma_wait",
-    "operand overwritten": "b is copied into while it is still multiplied",
+    "operand overwritten": "b is copied into while a product of it is still",
 }
 
 
@@ -184,6 +184,6 @@ def test_a_tuned_kernel_is_simulated_as_it_is_given():
 @pytest.mark.parametrize(("wanted", "phase", "name"), [(8192, 0, "b"), (16384, 1, "a")])
 def test_a_wait_that_ends_early_leaves_the_copies_under_way(wanted, phase, name):
     (a, b, _, _), _, _ = kernels.product_arguments("none")
-    words = f"{name} is multiplied while it is still copied into"
+    words = f"{name} is multiplied while a copy into it is still"
     with pytest.raises(HazardError, match=words):
         simulate(kernels.short_kernel, (1,), a, b, torch.zeros(1), wanted, phase)

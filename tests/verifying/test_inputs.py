@@ -216,7 +216,12 @@ def test_inputs_and_outputs_lie_between_different_patterns():
         (Case((Input((3, 4), torch.float16, "transposed"),)), "3 x 4 float16, transposed"),
         (Case((Input((3,)), Input((), torch.int32))), "3 float32 and a scalar int32"),
         (Case((Input((5,), values="large"),)), "5 float32, large"),
+        (Case((Input((5,), torch.float16, values="near the minimum"),)),
+         "5 float16, near the minimum of float16"),
+        (Case((Input((5,)),), scalars=(0.17677669,)), "5 float32, 0.1768"),
+        (Case((Input((5,)),), scalars=(0.5, True), named=("scale", "causal")),
+         "5 float32, scale = 0.5, causal = True"),
     ],
-)
+)  # fmt: skip
 def test_a_case_prints_its_shapes_dtypes_layouts_and_values(case, says):
     assert str(case) == says

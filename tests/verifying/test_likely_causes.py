@@ -194,7 +194,7 @@ def test_one_number_is_no_offset_in_bytes():
 
 
 def test_a_block_that_begins_far_past_the_end_is_named():
-    words = "Its block of 128 begins at element 16,384: with pid * BLOCK_SIZE it would begin at 128"
+    words = "Its block of 128 begins at element 16,384, where pid * BLOCK_SIZE is 128"
     case = Case((Input((300,)),))
     assert words in told(launched(numbered_twice_kernel, (3,), 300, 128), torch.clone, case, 128)
 

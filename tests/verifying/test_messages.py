@@ -27,6 +27,12 @@ def tile_kernel(x_ptr, out_ptr, stride, apart, COLS: tl.constexpr, ROWS: tl.cons
 
 
 @triton.jit
+def wide_kernel(x_ptr, out_ptr):
+    cols = tl.arange(0, 2048)
+    tl.store(out_ptr + cols, tl.load(x_ptr + cols), mask=cols < 2000)
+
+
+@triton.jit
 def planes_kernel(x_ptr, out_ptr):
     cols = tl.arange(0, 8)
     x = tl.load(x_ptr + tl.program_id(axis=2) * 8 + cols)
@@ -114,6 +120,25 @@ def test_a_read_in_a_gap_names_the_elements_and_how_far_they_are_apart():
     said = reason(copied, 20, layout="every second element")
     assert "Program 0 read between x_ptr[0] and x_ptr[1]: x_ptr has gaps" in said
     assert "its elements are 2 apart. Multiply the offsets by its stride" in said
+
+
+def test_a_program_of_a_grid_of_two_axes_has_two_numbers():
+    def tiles(x):
+        out = torch.empty_like(x)
+        wide_kernel[(1, 2)](x, out)
+        return out
+
+    says = "Program (0, 0) read outside x_ptr, whose length is 2,000: at [2000]"
+    assert says in reason(tiles, 2000)
+
+
+def test_the_numbers_of_a_case_have_the_names_of_the_function():
+    def scaled(x, scale, causal):
+        return x * (scale + causal)
+
+    case = Case((Input((5,)),), scalars=(0.17677669, 3))
+    (outcome,) = verify(scaled, lambda x, *_: x, [case]).outcomes
+    assert outcome.case == "5 float32, scale = 0.1768, causal = 3"
 
 
 @pytest.mark.parametrize(

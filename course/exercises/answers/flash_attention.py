@@ -376,7 +376,7 @@ MISTAKES = {
             means="They take the new maximum on both sides, so the factor is always 1."),
         Mistake("rescaled twice over", {
             "tl.exp2(m - new_m)": "tl.exp2((m - new_m) * scale2)",
-        }, "wrong", "comes out if rescale has scale2 in it once more", "slip 5",
+        }, "wrong", "comes out if rescale is multiplied by scale2 a second time", "slip 5",
             means="They scale the difference of two maxima that are scaled already."),
         Mistake("scaled before the maximum", {
             "        new_m = tl.maximum(m, tl.max(scores, axis=1) * scale2)\n"

@@ -60,23 +60,23 @@ MISTAKES = {
     ],
     "phase-of-a-round": [
         Mistake("the parity of the tile", {PHASE: "phase = i & 1\n        # to here"},
-            "hazard", "An early read", "early read",
+            "hazard", "A read that comes too early", "early read",
             means="They let the phase change with each tile; a barrier belongs to a buffer, and "
             "ends a phase once per round."),
         Mistake("the round itself", {PHASE: "phase = i // SLOTS\n        # to here"},
             "hazard", "a phase is 0 or 1, so take & 1", "no such phase",
             means="They number the phases on and on; the hardware keeps one bit of the number."),
         Mistake("the other parity", {PHASE: "phase = ((i // SLOTS) & 1) ^ 1\n        # to here"},
-            "hazard", "An early read", "early read",
+            "hazard", "A read that comes too early", "early read",
             means="They take the producer's phase; whoever waits for data waits for the phase that "
             "the data end."),
         Mistake("the buffer's number", {PHASE: "phase = slot & 1\n        # to here"},
-            "hazard", "An early read", "early read",
+            "hazard", "A read that comes too early", "early read",
             means="They mix up the buffer and the round."),
     ],
     "consumer-of-a-ring": [
         Mistake("no arrival", {READ + GIVEN_BACK: READ},
-            "deadlock", "A missing arrive, a wait for the wrong phase", "arrivals",
+            "deadlock", "A missing mbarrier.arrive, a wait for the wrong phase", "arrivals",
             means="They do not give the buffer back: the producer waits forever in the second "
             "round."),
         Mistake("two arrivals", {GIVEN_BACK: 2 * GIVEN_BACK},
@@ -84,12 +84,12 @@ MISTAKES = {
             means="They give the buffer back twice: each arrival ends a phase, and the second one "
             "the phase in which the producer waits."),
         Mistake("no wait", {CONSUMED: CONSUMED.split("\n", 1)[1]},
-            "hazard", "An early read", "early read",
+            "hazard", "A read that comes too early", "early read",
             means="They think that the copy is done when it has been asked for."),
         Mistake("the producer's phase",
             {"        mbarrier.wait(full.index(slot), phase)":
                 "        mbarrier.wait(full.index(slot), phase ^ 1)"},
-            "hazard", "An early read", "early read",
+            "hazard", "A read that comes too early", "early read",
             means="They copy the producer's line; the consumer waits for the phase under way, and "
             "the producer for the one before."),
         Mistake("no fence", {READ: READ.replace("        fence_async_shared()\n", "")},
@@ -99,11 +99,11 @@ MISTAKES = {
         Mistake("given back before it is read",
             {READ + GIVEN_BACK: "fence_async_shared()\n" + GIVEN_BACK + "        "
                 + READ.replace("        fence_async_shared()\n", "")},
-            "hazard", "An early read", "early read",
+            "hazard", "A read that comes too early", "early read",
             means="They give the buffer back first; the producer may overwrite it at once."),
         Mistake("always the first buffer's barrier",
             {READ + GIVEN_BACK: READ + GIVEN_BACK.replace("slot", "0")},
-            "deadlock", "A missing arrive, a wait for the wrong phase", "arrivals",
+            "deadlock", "A missing mbarrier.arrive, a wait for the wrong phase", "arrivals",
             means="They arrive at the barrier of one buffer for all of them."),
     ],
     "product-and-waits": [
@@ -113,7 +113,7 @@ MISTAKES = {
             means="They think that a product is done when it was started. Gluon gives a product "
             "under way a type of its own, so here the compiler notices."),
         Mistake("one product left running", {WAITED: WAITED.replace("wait(0", "wait(1")},
-            "hazard", "An early refill", "early refill",
+            "hazard", "A refill that comes too early", "early refill",
             means="They leave this round's product under way, and fill its buffers again."),
         Mistake("the value thrown away", {WAITED: WAITED.replace("acc = ", "")},
             "does not compile", "take what warpgroup_mma_wait(…, deps=[acc]) returns",
@@ -138,7 +138,7 @@ MISTAKES = {
             "before."),
         Mistake("two left running", {"warpgroup_mma_wait(1, deps=[acc])":
             "warpgroup_mma_wait(2, deps=[acc])"},
-            "hazard", "An early refill", "early refill",
+            "hazard", "A refill that comes too early", "early refill",
             means="They leave one more product running than there are buffers for."),
         Mistake("no wait in the loop", {"        acc = warpgroup_mma_wait(1, deps=[acc])\n": ""},
             "does not compile", "acc is a product under way, which is no value yet",
@@ -160,15 +160,15 @@ MISTAKES = {
         Mistake("one arrival is enough",
             {"mbarrier.init(empty.index(each), count=2)":
                 "mbarrier.init(empty.index(each), count=1)"},
-            "deadlock", "A missing arrive, a wait for the wrong phase", "arrivals",
+            "deadlock", "A missing mbarrier.arrive, a wait for the wrong phase", "arrivals",
             means="They count barriers and not consumers: the first one to be done gives the "
             "buffer back for both."),
         Mistake("no arrival", {WAITED + GIVEN_BACK: WAITED},
-            "deadlock", "A missing arrive, a wait for the wrong phase", "arrivals",
+            "deadlock", "A missing mbarrier.arrive, a wait for the wrong phase", "arrivals",
             means="They forget to give the buffer back."),
         Mistake("an arrival before the product has ended",
             {WAITED + GIVEN_BACK: GIVEN_BACK + WAITED},
-            "hazard", "An early refill", "early refill",
+            "hazard", "A refill that comes too early", "early refill",
             means="They give the buffer back when the product is started; the tensor cores still "
             "read it."),
         Mistake("the same half twice",
@@ -189,18 +189,18 @@ MISTAKES = {
         Mistake("V given back with K",
             {SCORES: SCORES + "        give_back(empty, 2 * i - 1)\n",
              OUTPUT: OUTPUT.replace("        give_back(empty, 2 * i - 1)\n", "")},
-            "hazard", "An early refill", "early refill",
+            "hazard", "A refill that comes too early", "early refill",
             means="They give both buffers back after the first wait; the output still reads V."),
         Mistake("K given back before its wait",
             {SCORES: "        give_back(empty, 2 * i)\n"
              + SCORES.replace("        give_back(empty, 2 * i)\n", "")},
-            "hazard", "An early refill", "early refill",
+            "hazard", "A refill that comes too early", "early refill",
             means="They give K back where its product is started; it still reads K then."),
         Mistake("K given back early where the producer comes late",
             {"".join(FETCHED): "".join(reversed(FETCHED)),
              SCORES: "        give_back(empty, 2 * i)\n"
              + SCORES.replace("        give_back(empty, 2 * i)\n", "")},
-            "hazard", "An early refill", "early refill",
+            "hazard", "A refill that comes too early", "early refill",
             means="They count on the producer's order. It has V's buffer to wait for first, so "
             "that "
             "K is safe by accident."),
@@ -217,7 +217,7 @@ MISTAKES = {
             means="They put the softmax first; meanwhile the next K could be on its way."),
         Mistake("K never given back",
             {SCORES: SCORES.replace("        give_back(empty, 2 * i)\n", "")},
-            "deadlock", "A missing arrive, a wait for the wrong phase", "arrivals",
+            "deadlock", "A missing mbarrier.arrive, a wait for the wrong phase", "arrivals",
             means="They give back what ended last, and forget what ended first."),
         Mistake("V given back twice",
             {OUTPUT: OUTPUT + "        give_back(empty, 2 * i - 1)\n"},

@@ -63,7 +63,7 @@ MISTAKES = {
             "once."),
         Mistake("a length of the lesson's in the mask", {
             "offsets < n_elements)": "(offsets < n_elements) & (offsets < 1024))",
-        }, "wrong", "At [1,024]", "wrong in case 5",
+        }, "wrong", "At [1024]", "wrong in case 5",
             means="They put a length that they have seen into the mask; a vector may be longer."),
         Mistake("the value in float16", {
             "offsets, value,": "offsets, tl.full([BLOCK_SIZE], value, tl.float16),",
@@ -85,7 +85,7 @@ MISTAKES = {
             means="They expect a kernel to read Python's globals as a function does; it is "
             "compiled once, and takes arguments."),
         Mistake("a grid that rounds down", {"triton.cdiv(x.numel(), 1024)": "x.numel() // 1024"},
-            "wrong", "At [1,024]", "wrong in case 1",
+            "wrong", "At [1024]", "wrong in case 1",
             means="They divide and forget the rest: the elements after the last whole block have "
             "no program."),
         Mistake("a mask on the load only", {"a * x + b, mask=mask": "a * x + b"},
@@ -149,15 +149,15 @@ MISTAKES = {
             means="They change the block size in one place; grid and kernel must agree on it, or "
             "most programs find nothing to do."),
         Mistake("a grid of 32 programs", {"(triton.cdiv(x.numel(), 1024),)": "(32,)"},
-            "wrong", "At [32,768]", "wrong in case 3",
+            "wrong", "At [32768]", "wrong in case 3",
             means="They sized the grid for the vectors they tried; it must follow from the "
             "length."),
         Mistake("a grid of 256 programs", {"(triton.cdiv(x.numel(), 1024),)": "(256,)"},
-            "wrong", "At [262,144]", "wrong in case 3",
+            "wrong", "At [262144]", "wrong in case 3",
             means="They think that a generous grid is enough for any length; some vector is "
             "always longer."),
         Mistake("one program of 8,192", {"(triton.cdiv(x.numel(), 1024),)": "(1,)", "1024": "8192"},
-            "wrong", "At [8,192]", "wrong in case 3",
+            "wrong", "At [8192]", "wrong in case 3",
             means="They think that a large block does away with the grid; it covers its own size "
             "and no more."),
         Mistake("a promise of the pointers", {
@@ -237,7 +237,7 @@ MISTAKES = {
             means="They halve the length; of an odd number of elements the middle one is taken "
             "as well."),
         Mistake("based at n", {"n_elements - 1 - 2": "n_elements - 2"},
-            "reads outside", "at [1,025]", "reads outside x_ptr 1025 in case 1",
+            "reads outside", "at [1025]", "reads outside x_ptr 1025 in case 1",
             means="They count the last element as n; it is n - 1."),
         Mistake("from the front", {"x_ptr + n_elements - 1 - 2": "x_ptr + 2"},
             "wrong", "comes out if it begins at the front", "slip 2",
@@ -260,10 +260,10 @@ MISTAKES = {
             "wrong", "PyTorch (flip)", "PyTorch computes flip",
             means="They solved it in PyTorch; the exercise is about who moves the elements."),
         Mistake("a grid of 5 programs", {"(triton.cdiv(n_out, 512),)": "(5,)"},
-            "wrong", "At [2,560]", "wrong in case 3",
+            "wrong", "At [2560]", "wrong in case 3",
             means="They made the grid for one length; it must follow from the number of results."),
         Mistake("a grid of 256 programs", {"(triton.cdiv(n_out, 512),)": "(256,)"},
-            "wrong", "At [131,072]", "wrong in case 3",
+            "wrong", "At [131072]", "wrong in case 3",
             means="They think that a generous grid is enough; a longer vector is left out at the "
             "end."),
         Mistake("the input's mask", {"offsets < n_out": "offsets < n_elements"},

@@ -16,11 +16,11 @@ NAMES: dict[str, str] = {
     "wrong phase": "A wait for the wrong phase",
     "no expect": "A missing mbarrier.expect",
     "bytes": "An mbarrier.expect of more bytes than come",
-    "arrivals": "A missing arrive, a wait for the wrong phase, a barrier with a wrong count, "
-    "or one arrival too many",
+    "arrivals": "A missing mbarrier.arrive, a wait for the wrong phase, a barrier with a wrong "
+    "count, or one arrival too many",
     "too many arrivals": "One arrival too many, or one wait too few",
-    "early read": "An early read",
-    "early refill": "An early refill",
+    "early read": "A read that comes too early",
+    "early refill": "A refill that comes too early",
     "no fence": "A missing fence",
     "no product wait": "A missing wait for a product",
     "no last wait": "A missing wait at the end",

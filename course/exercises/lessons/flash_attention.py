@@ -555,7 +555,7 @@ EXERCISES = (
             lambda q, k, v: _online(q, k, v, torch.ones_like, torch.ones_like),
             "rescale is a power of e, and m counts in powers of two":
             lambda q, k, v: _online(q, k, v, _unscaled_exp, _unscaled_exp),
-            "rescale has scale2 in it once more, and both maxima are scaled already":
+            "rescale is multiplied by scale2 a second time: both maxima are scaled already":
             lambda q, k, v: _online(q, k, v, _scaled_twice(q), _scaled_twice(q)),
             "the maximum is not scaled, so that powers below it are too small for float16":
             lambda q, k, v: _online(q, k, v, m_times=LN2 * q.shape[-1] ** 0.5),

@@ -136,7 +136,7 @@ EXERCISES = (
     NumberExercise(
         "least-time",
         right=4 * 4 * 2**24 / 4.25e12 * 1e6,
-        unit="us",
+        unit="microseconds",
         because="Three vectors are read and one is written: 16 bytes per element.",
         slips={
             3 * 4 * 2**24 / 4.25e12 * 1e6: "One vector is missing: three are read and one is "
