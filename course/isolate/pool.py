@@ -19,6 +19,7 @@ import msgspec
 
 from course.errors import CourseError
 from course.places import PACKED, content
+from course.progress_bar import show_until
 from course.type_names import AnyValue, Function
 
 from . import available
@@ -31,8 +32,13 @@ START_S = 120
 """How long a worker may take to import PyTorch and Triton, on a slow or busy disk too."""
 END_S = 10
 """How long a worker may take to end when it is told to, with its task."""
-POLL_S = 0.5
-"""How often a call looks after its worker. An interrupt just before a wait is seen this late."""
+SILENT_S = 5
+"""A call that takes longer shows how long it has taken, of the seconds that it may take."""
+DOES: dict[ChildKind, str] = {
+    "compile": "Compiling",
+    "interpret": "Interpreting",
+    "launch": "Running on the GPU",
+}
 
 
 def child_environment(kind: ChildKind | None) -> dict[str, str]:
@@ -187,11 +193,20 @@ class Worker:
         readable.register(self._socket, select.POLLIN)
         try:
             send(self._socket, task)
-            while not readable.poll(POLL_S * 1000):
+
+            begin = time.monotonic()
+
+            def ended(seconds: float) -> bool:
+                if readable.poll(seconds * 1000):
+                    return True
                 self._wake()
-                if time.monotonic() > deadline:
-                    return None
-            reply: Reply | None = receive(self._replies, Reply)
+                return time.monotonic() > deadline
+
+            show_until(
+                ended, lambda: int(time.monotonic() - begin), round(task.timeout_s),
+                f"{DOES[self.kind]}, seconds", after_s=SILENT_S,
+            )  # fmt: skip
+            reply: Reply | None = receive(self._replies, Reply) if readable.poll(0) else None
             return reply
         except OSError:
             return None

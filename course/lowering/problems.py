@@ -158,6 +158,8 @@ def run_compiler(function: InChild[P, R], *args: P.args, **kwargs: P.kwargs) -> 
     sentence = ended.sentence("The compiler")
     if ended.how == "out of time" and isinstance(kernel, InFile):
         sentence += f"; before it compiles, it executes {kernel.file}"
+    elif ended.how == "out of time" and not ended.starved:
+        sentence += ": large blocks take it long, and loops that tl.static_range writes out"
     if ended.how == "out of memory":
         sentence += ", more than it may take on this machine now"
     if ended.stopped:

@@ -1,6 +1,7 @@
 """A bar on work that lasts, where somebody looks, and nothing anywhere else."""
 
 import io
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -61,6 +62,27 @@ def test_work_that_is_done_elsewhere_shows_how_far_it_is_after_two_seconds(termi
 def test_short_work_that_is_done_elsewhere_shows_nothing(terminal, pass_s):
     progress.show_until(lambda seconds: not pass_s(1), lambda: 1, 2, "Checking")
     assert terminal.getvalue() == ""
+
+
+def test_work_within_work_shows_the_outer_bar_alone(terminal, pass_s):
+    for _ in progress.track(range(2), "Verifying"):
+        pass_s(1.1)
+    assert "Verifying" in terminal.getvalue()
+    for done in progress.track(range(3), "Checking"):
+        pass_s(0.6)
+        for _ in progress.track(range(3), "Compiling") if done == 2 else ():
+            pass_s(0.6)
+    assert "Checking" in terminal.getvalue() and "Compiling" not in terminal.getvalue()
+    for _ in progress.track(range(3), "Compiling"):
+        pass_s(0.6)
+    assert "Compiling" in terminal.getvalue()
+
+
+def test_only_the_main_thread_draws_a_bar(monkeypatch):
+    monkeypatch.setattr(progress, "_in_notebook", lambda: True)
+    monkeypatch.delenv("COURSE_PROGRESS", raising=False)
+    with ThreadPoolExecutor(1) as pool:
+        assert progress._somebody_looks() and not pool.submit(progress._somebody_looks).result()
 
 
 def test_it_can_be_turned_off(terminal, monkeypatch, pass_s):
