@@ -22,7 +22,7 @@ from course.errors import CourseError
 from course.files import scratch
 from course.isolate.available import free_memory_bytes
 from course.lessons.folders import NOTEBOOKS, ROOT
-from course.lessons.workspace import copy_lessons
+from course.lessons.learner_copies import copy_lessons
 
 from . import engine, start
 from .answers import CRASH, GREEDY, IMPORTS, WITHOUT_END, Answers, lesson_answers

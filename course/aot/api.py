@@ -13,8 +13,8 @@ import triton
 from course.errors import CourseError
 from course.files import write_together
 from course.gpus.limits import MOST_THREADS, Target
+from course.lowering.compile_errors import run_compiler
 from course.lowering.kernel_reference import kernel_named, reference_of_text
-from course.lowering.problems import run_compiler
 from course.triton_internals.choices import picked_config
 from course.triton_internals.jit_functions import inner_kernel
 from course.type_names import Kernel, kind_of
@@ -32,7 +32,7 @@ from .output_files import INDEX, check_out, hash_in_name, refuse_others_files
 from .result import Exported, Linked
 from .sealing import intact, sealed
 from .signature import Constant, constants_of, parse_signature
-from .variants import algorithms_of, check_alike
+from .variant_order import algorithms_of, check_alike
 from .worker import UNSUPPORTED, CompiledVariant, compile_variants
 
 Headers = Exported | str | Path

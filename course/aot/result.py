@@ -6,7 +6,7 @@ from textwrap import wrap
 
 from .manifest import Function, promises_of
 from .options import counted
-from .variants import Algorithm
+from .variant_order import Algorithm
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from course.errors import CourseError
 from course.gpus.limits import Target, target_of
 from course.isolate import runs_in
+from course.lowering.compile_errors import compile_error, disk_error
 from course.lowering.kernel_reference import KernelReference, listing_of, loaded_at
 from course.lowering.memory_requests import load_widths
 from course.lowering.missing_promises import missing_promises
-from course.lowering.problems import compile_error, disk_error
 from course.triton_internals.compiler import (
     CompiledKernel,
     compile_for_types,

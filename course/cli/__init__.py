@@ -60,9 +60,9 @@ def lab(context: typer.Context) -> None:
 @app.command()
 def reset(lesson: Lesson) -> None:
     """Give a fresh copy of a lesson. The old one is kept beside it."""
-    from course.lessons import workspace
+    from course.lessons import learner_copies
 
-    fresh, kept = workspace.reset(lesson)
+    fresh, kept = learner_copies.reset(lesson)
     print(f"{fresh} is fresh." + (f" Your old copy is {kept.name}, beside it." if kept else ""))
 
 

@@ -10,7 +10,7 @@ from course import MODE
 from course.errors import CourseError
 from course.places import home
 
-from . import workspace
+from . import learner_copies
 from .folders import WORK
 from .unpack import unpack_if_installed
 
@@ -30,9 +30,9 @@ def start(options: list[str]) -> None:
         )
     opened = FIRST
     if options and options[0].isdigit():
-        opened, options = workspace.lesson_named(options[0]).name, options[1:]
+        opened, options = learner_copies.lesson_named(options[0]).name, options[1:]
     kept = unpack_if_installed()
-    for line in [*kept, *report(workspace.copy_lessons())]:
+    for line in [*kept, *report(learner_copies.copy_lessons())]:
         print(line)
     print(f"Your folder is {home()}.")
     print(MODE, flush=True)
@@ -84,7 +84,7 @@ def fits_sockets(folder: Path) -> bool:
     return len(os.fsencode(folder / f"kernel-{uuid.uuid4()}-ipc-5")) <= 107
 
 
-def report(copied: workspace.Copied) -> list[str]:
+def report(copied: learner_copies.Copied) -> list[str]:
     """What was copied, a line for each kind."""
     lines = []
     if copied.new:
@@ -97,6 +97,6 @@ def report(copied: workspace.Copied) -> list[str]:
         lines.append(f"{newer}. `course reset {name[:2]}` gives the new one and keeps yours.")
     if copied.earlier:
         names = ", ".join(copied.earlier)
-        aside = f"in work/{workspace.EARLIER}/ you find what you wrote: {names}"
+        aside = f"in work/{learner_copies.EARLIER}/ you find what you wrote: {names}"
         lines.append(f"The course has been cut into shorter notebooks, and {aside}.")
     return lines

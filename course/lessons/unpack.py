@@ -13,7 +13,7 @@ from course.errors import CourseError
 from course.files import read_file, remove_leftovers, replace_unchanged, write_whole
 from course.places import content, home
 
-from .workspace import content_of, hash_of, hashes_in
+from .learner_copies import content_of, hash_of, hashes_in
 
 FILES = (
     "kernels/**/*.py", "notebooks/*.ipynb", "solutions/*.py", "docs/pages/*.md", "docs/design.md",

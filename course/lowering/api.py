@@ -8,8 +8,8 @@ from course.triton_internals.choices import with_choices
 from course.type_names import AnyValue, Kernel
 
 from .arguments import Request
+from .compile_errors import LowerError, run_compiler
 from .kernel_reference import InFile, kernel_named, reference_of
-from .problems import LowerError, run_compiler
 from .recorded_grid import without_grid
 from .result import Lowered
 from .worker import compile_kernel

@@ -19,12 +19,12 @@ from course.type_names import AnyValue, AnyValues
 
 from . import passes as passes_module
 from .arguments import Request
+from .compile_errors import run_compiler
 from .instruction_counts import Counts, count
 from .layouts import Layouts, layouts_from
 from .locations import Frame, relocated
 from .occupancy import Resources, resources_of
 from .passes import Passes
-from .problems import run_compiler
 from .sass import ControlCode, disassembled
 from .source_map import LineMap, SourceLine
 from .worker import Compiled, compile_edited, layouts_of, passes_of

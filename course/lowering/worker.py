@@ -27,8 +27,8 @@ from course.type_names import AnyValues
 
 from .arguments import Request
 from .binding import bind, odd_constants
+from .compile_errors import LowerError, compile_error, disk_error, first_sentence
 from .kernel_reference import Listing, listing_of, loaded_at
-from .problems import LowerError, compile_error, disk_error, first_sentence
 
 TEXTS = ("ttir", "glir", "ttgir", "llir", "ptx", "amdgcn")
 BINARIES = ("cubin", "hsaco")

@@ -11,10 +11,10 @@ from course.triton_internals.jit_functions import inner_kernel, is_gluon
 from course.type_names import Kernel
 
 from .constants import unwrapped
+from .faults import HazardError
 from .kernel_values import Argument
 from .machine import Machine
 from .partitions import ORDERS, Order
-from .problems import HazardError
 from .tensors import Storages
 
 

@@ -8,8 +8,8 @@ of that number has ended; the phase before the first one counts as ended.
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, SupportsIndex
 
+from .faults import Fault, HazardError, Lack, OnlyKnown
 from .partitions import Effect
-from .problems import Fault, HazardError, Lack, OnlyKnown
 
 if TYPE_CHECKING:
     from .proxies import Access

@@ -8,8 +8,8 @@ import numpy as np
 
 from .barriers import Barriers
 from .constants import Constant
+from .faults import SimulationError
 from .memory import Buffer, Memory, Pending
-from .problems import SimulationError
 from .program import ProgramNames
 from .tensors import Descriptor, Sums
 from .values import Operand, Pointer, plain

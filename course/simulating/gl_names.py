@@ -15,10 +15,10 @@ from course.gpus.limits import TARGETS
 
 from .barriers import Barriers
 from .constants import Constant, Layout, SharedLayout, unwrapped
+from .faults import HazardError, SimulationError
 from .kernel_values import KernelFunction, Value
 from .layouts import check_warps, common_layout, sliced_layout
 from .memory import Buffer
-from .problems import HazardError, SimulationError
 from .program import ProgramNames
 from .values import (
     NUMPY,

@@ -5,7 +5,7 @@ import math
 from triton.experimental.gluon import language as gl
 
 from .constants import Layout
-from .problems import SimulationError
+from .faults import SimulationError
 
 OPEN = tuple(getattr(gl, name) for name in ("AutoLayout", "CoalescedLayout") if hasattr(gl, name))
 """Layouts that the compiler works out."""

@@ -11,10 +11,10 @@ from triton.experimental.gluon import language as gl
 from course.triton_internals.aggregates import AggregateFields, aggregate_fields
 
 from .constants import unwrapped
+from .faults import SimulationError, UnsupportedError
 from .kernel_values import Aggregate, Value
 from .names import replacements
 from .partitions import Order, Turns
-from .problems import SimulationError, UnsupportedError
 from .program import Axes, Program
 from .values import Block
 

@@ -14,8 +14,8 @@ import numpy as np
 from triton.experimental.gluon import language as gl
 
 from .constants import Layout, SharedLayout
+from .faults import Fault, HazardError, OnlyKnown
 from .partitions import Turns
-from .problems import Fault, HazardError, OnlyKnown
 from .proxies import Accesses, Act
 from .values import Block, Shape, rounded
 

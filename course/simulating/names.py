@@ -8,9 +8,9 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia import ampere, hopper
 
 from .copy_names import AsyncCopyNames, TmaNames
+from .faults import UnsupportedError
 from .gl_names import LAYOUTS, TYPES, GlNames, elementwise_functions
 from .mbarrier_names import MbarrierNames
-from .problems import UnsupportedError
 from .product_names import ProductNames
 from .program import Program
 from .values import plain

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Literal, get_args
 
-from .problems import DeadlockError, Fault, Lack, SimulationError
+from .faults import DeadlockError, Fault, Lack, SimulationError
 
 if TYPE_CHECKING:
     from .copy_names import Store

@@ -7,8 +7,8 @@ import numpy as np
 from triton.experimental.gluon import language as gl
 
 from .constants import Constant
+from .faults import HazardError, SimulationError
 from .memory import Buffer
-from .problems import HazardError, SimulationError
 from .program import ProgramNames
 from .values import Block, Operand, plain, rounded
 

@@ -10,9 +10,9 @@ from traceback import walk_stack, walk_tb
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
+from .faults import SimulationError, UnsupportedError
 from .memory import Memory
 from .partitions import Partition, Turns, UnderWay
-from .problems import SimulationError, UnsupportedError
 
 if TYPE_CHECKING:
     from .copy_names import Store

@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 
 from .barriers import Barrier
+from .faults import HazardError
 from .partitions import Partition
-from .problems import HazardError
 
 Act = Literal["read by load", "written by store"]
 

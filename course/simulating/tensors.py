@@ -16,7 +16,7 @@ from triton.language import block_type
 from course.errors import CourseError
 
 from .constants import SharedLayout
-from .problems import HazardError, OnlyKnown, UnsupportedError
+from .faults import HazardError, OnlyKnown, UnsupportedError
 from .values import TORCH, Block, Pointer
 
 if TYPE_CHECKING:

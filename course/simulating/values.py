@@ -15,8 +15,8 @@ from triton.experimental.gluon import language as gl
 from triton.language import pointer_type
 
 from .constants import Layout, unwrapped
+from .faults import HazardError, OnlyKnown, SimulationError
 from .layouts import common_layout, expanded_layout
-from .problems import HazardError, OnlyKnown, SimulationError
 
 NUMPY = {
     gl.float16: np.float16, gl.bfloat16: np.float32, gl.float32: np.float32,

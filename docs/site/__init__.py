@@ -4,7 +4,7 @@
 |---|---|
 | `__main__.py` | the command; `make site` makes the environment for it first |
 | `build.py` | sources, Sphinx, checks, and what is printed |
-| `sources.py` | what Sphinx reads: the repository's texts, with links that hold on the site |
+| `lesson_pages.py` | what Sphinx reads: the repository's texts, with links that hold on the site |
 | `reference.py` | a page of the public names, from the source alone |
 | `routes.py` | the ways through the course, from what the lessons say |
 | `speeds.py` | a page of what was recorded |

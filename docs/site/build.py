@@ -15,7 +15,7 @@ from course.lessons import saved_widgets
 from . import BUILD, ROOT, SiteError, check, elsewhere
 from .address import UNKNOWN
 from .in_browser import pack
-from .sources import Sources, lay_out
+from .lesson_pages import Sources, lay_out
 
 OWN = ROOT / "docs" / "site"
 ICON = re.compile(r'(?P<name>"[\w-]+"|\w+):\[\d+,\d+,\[[^\]]*\],"\w+",(?:"[^"]*"|\[[^\]]*\])\],?')

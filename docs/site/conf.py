@@ -1,4 +1,4 @@
-"""Sphinx's settings. What Sphinx reads is laid out by sources.py."""
+"""Sphinx's settings. What Sphinx reads is laid out by lesson_pages.py."""
 
 import contextlib
 import io

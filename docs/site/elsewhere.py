@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from course import pins
-from course.lessons.workspace import without_outputs
+from course.lessons.learner_copies import without_outputs
 
 from . import ROOT, SiteError
-from .sources import Sources
+from .lesson_pages import Sources
 
 SAYS = """The next cell makes the course ready here: run it first. It takes about a minute, keeps
 the PyTorch that this machine has, and puts Triton {triton} beside it; in a lab of your own it does

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from course.errors import CourseError
 from course.exercises.learner import tried
+from course.lessons.learner_copies import copy_lessons
 from course.lessons.order import numbers
 from course.lessons.unpack import unpack_if_installed
-from course.lessons.workspace import copy_lessons
 
 OURS = ("work", "docs", "kernels", "notebooks", "solutions")
 """The folders whose files are read."""

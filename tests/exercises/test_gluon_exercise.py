@@ -9,7 +9,7 @@ from triton.experimental.gluon import language as gl
 from course import check
 from course.exercises.judges.simulated import NAMES, _judged
 from course.simulating.api import simulate
-from course.simulating.problems import SimulationError
+from course.simulating.faults import SimulationError
 from tests.simulating import kernels
 
 CALLED = {

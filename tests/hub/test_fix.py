@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from course.lessons.folders import NOTEBOOKS
-from course.lessons.workspace import copy_lessons
+from course.lessons.learner_copies import copy_lessons
 from hub import engine, fix, start
 from hub.settings import Settings
 

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from course.errors import CourseError
-from course.lessons import lab, workspace
+from course.lessons import lab, learner_copies
 from tests.support.processes import PATIENCE_S, first_answer
 
 ROOT = Path(__file__).parents[2]
@@ -198,7 +198,7 @@ def test_sessions_use_sockets_in_the_file_system_where_their_paths_are_short_eno
 
 
 def test_a_system_without_triton_is_refused_before_anything_is_copied(monkeypatch):
-    monkeypatch.setattr(workspace, "copy_lessons", lambda: pytest.fail("copied"))
+    monkeypatch.setattr(learner_copies, "copy_lessons", lambda: pytest.fail("copied"))
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(CourseError, match="Triton runs on Linux"):
         lab.start([])
@@ -208,7 +208,7 @@ def test_a_system_without_triton_is_refused_before_anything_is_copied(monkeypatc
 def started(monkeypatch):
     """The commands that `lab.start` becomes, with nothing copied and nothing started."""
     commands: list[list[str]] = []
-    monkeypatch.setattr(workspace, "copy_lessons", workspace.Copied)
+    monkeypatch.setattr(learner_copies, "copy_lessons", learner_copies.Copied)
     monkeypatch.setattr(os, "execve", lambda _, command, __: commands.append(command))
     return commands
 
@@ -244,7 +244,7 @@ def test_a_lesson_that_is_not_there_is_refused_with_those_that_are(started):
 
 
 def test_what_was_copied_is_reported_with_how_to_get_the_newer_lesson():
-    copied = workspace.Copied(
+    copied = learner_copies.Copied(
         new=["00-a.ipynb", "01-b.ipynb"], renewed=["02-c.ipynb"], behind=["03-d.ipynb"]
     )
     new, renewed, behind = lab.report(copied)
@@ -252,4 +252,4 @@ def test_what_was_copied_is_reported_with_how_to_get_the_newer_lesson():
     assert "02-c.ipynb" in renewed
     assert behind.startswith("03-d.ipynb has a newer version")
     assert "`course reset 03`" in behind
-    assert lab.report(workspace.Copied()) == []
+    assert lab.report(learner_copies.Copied()) == []

@@ -18,7 +18,7 @@ from course.lessons.order import EXERCISE
 from course.lessons.without_solutions import stub as without_solution
 from course.simulating.api import simulate
 from course.simulating.barriers import Barrier
-from course.simulating.problems import SimulationError
+from course.simulating.faults import SimulationError
 from kernels.attention.gluon.plan import Plan
 from kernels.attention.gluon.settings import (
     LARGE_HEADS,

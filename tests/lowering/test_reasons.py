@@ -10,7 +10,7 @@ from triton.experimental.gluon.language.nvidia.hopper import warpgroup_mma
 
 from course import cost, lower
 from course.errors import CourseError
-from course.lowering.problems import LowerError
+from course.lowering.compile_errors import LowerError
 
 ANNOTATED: tl.constexpr = 2.0
 

@@ -105,9 +105,9 @@ def test_the_lab_unpacks_a_folder_and_serves_it(installed):
 
 def unpack_again(installed) -> str:
     code = (
-        "from course.lessons import unpack, workspace\n"
+        "from course.lessons import learner_copies, unpack\n"
         "said = unpack.unpack_if_installed()\n"
-        "workspace.copy_lessons()\n"
+        "learner_copies.copy_lessons()\n"
         "print(*said)"
     )
     return installed.run("-c", code)

@@ -8,7 +8,7 @@ from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared,
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
 from course.simulating.api import simulate
-from course.simulating.problems import HazardError
+from course.simulating.faults import HazardError
 
 
 def descriptor(tensor):

@@ -13,8 +13,8 @@ from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared,
 
 from course.simulating import partitions
 from course.simulating.api import simulate
+from course.simulating.faults import HazardError, SimulationError
 from course.simulating.partitions import Partition, Turns
-from course.simulating.problems import HazardError, SimulationError
 from course.simulating.program import HERE
 from tests.simulating.kernels import descriptor
 

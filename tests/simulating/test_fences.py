@@ -12,7 +12,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 )
 
 from course.simulating.api import simulate
-from course.simulating.problems import HazardError
+from course.simulating.faults import HazardError
 from tests.simulating.kernels import descriptor
 
 

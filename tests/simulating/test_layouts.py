@@ -9,7 +9,7 @@ from triton.experimental.gluon import language as gl
 from course import lower
 from course.lowering.api import LowerError
 from course.simulating.api import simulate
-from course.simulating.problems import SimulationError
+from course.simulating.faults import SimulationError
 
 
 @gluon.jit

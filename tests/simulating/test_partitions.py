@@ -7,7 +7,7 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, tma
 
 from course.simulating.api import simulate
-from course.simulating.problems import SimulationError
+from course.simulating.faults import SimulationError
 from tests.simulating.kernels import descriptor
 
 

@@ -11,7 +11,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 )
 
 from course.simulating.api import simulate
-from course.simulating.problems import HazardError, SimulationError
+from course.simulating.faults import HazardError, SimulationError
 
 
 @gluon.jit

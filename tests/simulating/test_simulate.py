@@ -8,8 +8,8 @@ from triton.experimental.gluon import language as gl
 
 from course import CourseError, lower
 from course.simulating.api import simulate
+from course.simulating.faults import DeadlockError, HazardError, SimulationError
 from course.simulating.partitions import ORDERS
-from course.simulating.problems import DeadlockError, HazardError, SimulationError
 from tests.simulating import kernels
 
 in_every_order = pytest.mark.parametrize("order", ORDERS)

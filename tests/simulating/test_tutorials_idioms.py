@@ -8,7 +8,7 @@ from triton.experimental.gluon.language.nvidia import ampere
 from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, mbarrier, tma
 
 from course import simulate
-from course.simulating.problems import HazardError
+from course.simulating.faults import HazardError
 from tests.simulating.kernels import descriptor
 
 

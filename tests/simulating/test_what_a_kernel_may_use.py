@@ -11,7 +11,7 @@ from triton.language.core import _aggregate as aggregate
 
 from course import CourseError
 from course.simulating.api import simulate
-from course.simulating.problems import HazardError, SimulationError, UnsupportedError
+from course.simulating.faults import HazardError, SimulationError, UnsupportedError
 from tests.simulating.kernels import descriptor
 
 

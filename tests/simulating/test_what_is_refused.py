@@ -6,7 +6,7 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
 from course.simulating.api import simulate
-from course.simulating.problems import HazardError, SimulationError
+from course.simulating.faults import HazardError, SimulationError
 
 
 @gluon.jit

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from course.aot.manifest import Manifest
 from course.aot.output_files import MARK
-from course.aot.variants import Algorithm
+from course.aot.variant_order import Algorithm
 
 from .templates import comment, filled
 

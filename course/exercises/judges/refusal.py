@@ -2,7 +2,7 @@
 
 from course.exercises.result import Judged
 from course.isolate.function_source import Definition
-from course.lowering.problems import first_sentence, place_in, place_of, printed_error
+from course.lowering.compile_errors import first_sentence, place_in, place_of, printed_error
 from course.triton_internals.errors import CompileError, first_words
 
 VAGUE = first_words("error encountered during parsing"), first_words("PassManager::run failed")

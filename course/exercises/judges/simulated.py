@@ -6,7 +6,7 @@ from typing import Any
 from course.exercises.kinds import GluonExercise
 from course.exercises.result import Judged, Verdict
 from course.simulating.api import simulate
-from course.simulating.problems import DeadlockError, HazardError, SimulationError, UnsupportedError
+from course.simulating.faults import DeadlockError, HazardError, SimulationError, UnsupportedError
 from course.type_names import Function, Kernel
 
 from .slips import judged_wrong

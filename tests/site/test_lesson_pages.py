@@ -5,7 +5,7 @@ import json
 import pytest
 
 from docs.site import SiteError, first_kernel
-from docs.site.sources import Sources, add_lessons, lay_out
+from docs.site.lesson_pages import Sources, add_lessons, lay_out
 
 
 @pytest.fixture

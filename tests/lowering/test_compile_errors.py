@@ -15,7 +15,7 @@ from course import lower
 from course.isolate.function_source import Definition
 from course.lowering import worker
 from course.lowering.api import LowerError, lower_file
-from course.lowering.problems import clearer, disk_error, first_sentence
+from course.lowering.compile_errors import clearer, disk_error, first_sentence
 from tests.support import lower_kernels as kernels
 from tests.support.lower_kernels import ADD, line_of
 from tests.support.processes import python_path
