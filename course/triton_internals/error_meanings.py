@@ -286,6 +286,13 @@ def _turned(place: Place) -> str:
     return "axes that meet must be equally long, or 1"
 
 
+def _with_a_store(place: Place) -> str:
+    """An expression that computes with what tl.store gives back."""
+    calls = (each for each in place.operands if isinstance(each, ast.Call))
+    stores = any(ast.unparse(each.func).endswith("tl.store") for each in calls)
+    return ast.unparse(place.node) if stores and isinstance(place.node, ast.BinOp) else ""
+
+
 FACTS: dict[str, Callable[[Place], object]] = {
     "a": lambda place: place.operand(0),
     "along_axes": _along_axes,
@@ -329,5 +336,6 @@ FACTS: dict[str, Callable[[Place], object]] = {
     "turned": _turned,
     "uncalled": _uncalled,
     "value": lambda place: place.first(_is_value),
+    "with_a_store": _with_a_store,
 }
 """What a brace of a clause holds, by its name; nothing where it is not known."""

@@ -27,6 +27,18 @@ def asserting_kernel(x_ptr, N: tl.constexpr):
 
 
 @triton.jit
+def halved_store_kernel(x_ptr):
+    tl.store(x_ptr, 1.0) / 2
+
+
+@triton.jit
+def product_kernel(x_ptr, out_ptr):
+    places = tl.arange(0, 32)[:, None] * 32 + tl.arange(0, 32)
+    x = tl.load(x_ptr + places)
+    tl.store(out_ptr + places, tl.dot(x, x))
+
+
+@triton.jit
 def ptx_kernel(x_ptr):
     x = tl.load(x_ptr + tl.arange(0, 32))
     y = tl.inline_asm_elementwise("cvt.rn.tf32.f32 $0, $1;", "=r,r", [x], tl.int32, True, 1)
@@ -58,6 +70,12 @@ def hopper_kernel(x_ptr):
             r"the condition of this assertion is false\.\nLine \d+ .*tl\.static_assert\(N == 3\)",
         ),
         (
+            halved_store_kernel,
+            {},
+            "sm_90",
+            r"tl\.store gives nothing back, so there is nothing to compute with in .* / 2\.",
+        ),
+        (
             ptx_kernel,
             {},
             "gfx942",
@@ -80,3 +98,18 @@ def test_a_compilers_reason_is_said(kernel, constants, target, says):
 def test_an_assertion_without_a_text_is_said_where_a_launch_is_followed():
     with pytest.raises(CourseError, match="AssertionError: the condition of this assertion is fal"):
         cost(asserting_kernel, 1, torch.zeros(1), 4)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("*i16", r"tl\.dot multiplies int8, .* and no int16: convert both operands"),
+        (
+            "*fp8e4nv",
+            r"does not compute in fp8e4nv; of types with 8 bits it has 'fp8e4b15', 'fp8e5'",
+        ),
+    ],
+)
+def test_a_product_of_a_type_that_has_none_says_which_have(given, says):
+    with pytest.raises(LowerError, match=says):
+        lower(product_kernel, given, "*fp32", target="sm_80")
