@@ -3,7 +3,7 @@
 #
 # Your addition is right. Is it fast? A time alone does not tell you. Here you learn to say how fast
 # a kernel could possibly be before you time it, and then you write one that PyTorch does not have:
-# three operations in one pass through memory, as the layers of most language models need it.
+# three operations in one sweep through memory, as the layers of most language models need it.
 #
 # **By the end you can**
 #

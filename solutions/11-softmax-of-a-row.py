@@ -316,9 +316,9 @@ cost(softmax_kernel, (512,), *args, BLOCK_N=1024, target="H200")
 
 # %% [markdown]
 # Exponentials have a line of their own, "special functions". A unit of its own computes them: each
-# multiprocessor delivers 16 results per cycle, beside 256 plain operations. (Only a multiplication
-# with the addition that follows it makes two at a time; maxima and sums come at 128.) The
-# exponentials would take 125 ns here, and the bytes take 853: memory is what binds.
+# multiprocessor delivers 16 results per cycle, beside 256 plain operations. (256 holds for a
+# multiplication joined with the addition that follows it, which counts as two; of maxima or plain
+# sums there are 128.) The exponentials would take 125 ns here, and the bytes take 853: memory is what binds.
 #
 # No sector is wasted, so is all well? Remember the other question of notebook {who-holds-what}: are
 # the loads wide?

@@ -90,7 +90,7 @@ for num_warps in (1, 4, 16):
 
 # %% [markdown]
 # Why 14 and 18 shuffles? After five shuffles each warp has one number, which it writes to shared
-# memory. Then every warp reads the numbers of all warps back, one per lane, and joins them by
+# memory. Then every warp reads the numbers of all warps back, one per thread, and joins them by
 # shuffles of its own: two more per reduction for 4 warps, four more for 16. In each reduction a
 # barrier makes sure that no warp reads before all have written. The third barrier stands between
 # the two reductions: the sums go to the same place as the maxima, which all warps must have read by

@@ -83,7 +83,7 @@ def borders(
 # </details>
 
 # %% [markdown]
-# The loop is your `attend`, and three things in it are new, and a fourth needs a reason.
+# The loop is your `attend`. Four things in it are new, and the place where `v` is loaded needs a reason.
 #
 # - `k_ptrs` and `v_ptrs` are computed once, before the loop, and then move on by `BLOCK_N` rows, so
 #   `cols` stays the same small numbers. Your `attend` computed the offsets anew for each tile. In a
@@ -100,8 +100,8 @@ def borders(
 #   place of k's in shared memory, and a tile of 128 x 64 needs 48 KB and not 64. At a depth of 2 or
 #   more both are loaded iterations ahead, and it makes no difference where the line stands.
 # - `last_col` depends on nothing in the loop and is computed in it, beside the comparison that it is
-#   for. The compiler moves such values out. Written before the loop, it gives the same registers and
-#   ten lines of machine code fewer, of 3,900.
+#   for. The compiler moves such values out by itself. Moved by hand, it saves no register and ten of
+#   3,900 lines of machine code.
 #
 # `finite(m_new)` is the `base` that you wrote: 0 where the maximum is -inf. Only a mask can hide all keys
 # so far from a row, so whole tiles go without.
@@ -437,8 +437,8 @@ check("even-flags", even_kernel)
 # that a causal mask hides, and starts its short programs first. Its row and key numbers are made 64
 # bits wide at once, so no product with a stride overflows. It computes a head's number from batch
 # and head, which its grid has on two axes, and its rows of `lse` follow one another without a gap.
-# (`tl.num_programs(axis=1)` would say the same as its `nheads`, which is there to be read, and so it
-# has no `do_not_specialize` either.) At the end it divides each element by l, as you did.
+# (It could take `nheads` from `tl.num_programs(axis=1)`. Since v1 is there to be read, the number has
+# a name, and there is no `do_not_specialize`.) At the end it divides each element by l, as you did.
 #
 # v2 has what you have now, and the same tiles. v3 is v2 with larger ones. Their recorded TFLOP/s,
 # at 4,096 queries and keys:
@@ -510,8 +510,8 @@ for wrong in [(q, k, k), (q.half(), k.half(), k.half()), (k.half().mT, k.half().
 # - `grid` is a program for each tile of queries, also for a last one that sticks out, in each head
 #   and batch.
 # - `constants` asks whether the tiles fill each axis, which gives the three flags, and adds the
-#   tiles, warps and depth. A single key gets a depth of 1: there is no second one to load ahead,
-#   and an older assembler crashes at 2.
+#   tiles, warps and depth. A single key, whose length is compiled as a constant, gets a depth of 1:
+#   an older assembler crashes at 2 there.
 #
 # The launch passes all that in the order of the signature, with three numbers of q's shape: the
 # heads, which a pair is divided by, the length, which is `stride_lse` here, since the rows of `lse`

@@ -50,11 +50,11 @@ import triton.language as tl
 # are narrow. What lies outside the tensor is read as 0, past the last key as well as past
 # `head_dim`, so the loads need no mask. The scores do: a key of zeros has the score 0, and only
 # -inf counts for nothing. The launcher, `launch_described`, makes both by `TensorDescriptor(x,
-# shape, strides, tile)`, which `from_tensor` is short for, and takes only k and v whose rows begin at
-# multiples of 16 bytes: the hardware that copies a tile asks for that, and v4 refuses others
-# by saying so. The tile must be known there, so the settings are looked up first, in a table of
-# their own that was measured with these loads. lse lies in rows of exactly `seqlen_q`, as `prepare`
-# makes it: no caller in C launches v4.
+# shape, strides, tile)`, which `from_tensor` is short for. It counts on rows that begin at
+# multiples of 16 bytes, since the hardware that copies a tile asks for that; v4 checks it first,
+# and refuses others. The tile must be known there, so the settings are looked up first, in a table
+# of their own that was measured with these loads. lse lies in rows of exactly `seqlen_q`, as
+# `prepare` makes it: no caller in C launches v4.
 #
 # q and out still go by pointers and masks. They move once per program and not in the loop, so there
 # is little to gain, and this way q may have any strides. The rest is v2, also what only v2 needs: it
@@ -82,8 +82,8 @@ compiled(tl_hopper.flash_attention_kernel_v4, "tensordesc<fp16[1, 1, 128, 128]>"
 # %% [markdown]
 # Six starts of a copy are left of 48, and each thread needs 13 registers fewer. Was that what the
 # loop waited for? Recorded at D = 128 and 4,096 keys, v3 makes 502 TFLOP/s and v4 497: no. But it
-# opens a way: now that no thread makes these copies, one producer can start them and need hardly
-# any registers. That comes next.
+# opens a way: now that a single thread starts a copy, one producer can start them all and need
+# hardly any registers. That comes next.
 #
 # ## One matrix of all heads
 #
@@ -97,7 +97,7 @@ compiled(tl_hopper.flash_attention_kernel_v4, "tensordesc<fp16[1, 1, 128, 128]>"
 # The price is that such a descriptor does not end where a head ends: a tile would not run into
 # zeros there but into the rows that come next. So v5 is only taken where BLOCK_M divides both
 # lengths. A descriptor is told its shape: `matrix_rows` has the number of rows of each tensor as
-# one matrix, and they are `stride_qm` apart.
+# one matrix. Those of q are `stride_qm` apart.
 
 
 # %%
@@ -268,10 +268,10 @@ check("one-matrix", tile_kernel)
 # maximum is still -inf: it has seen no key so far. BLOCK_M divides both lengths, so `first_row +
 # seqlen_k - seqlen_q`, the last key that the tile's first row sees, is a multiple of BLOCK_M. If it
 # is negative, it is at most -BLOCK_M: the last row then sees keys up to -1, which are none, and the
-# loop does not run. (`end` is `seqlen_k` where all rows see all keys. Its `tl.maximum` is for
-# tidiness: a loop to a negative number is empty too.) Otherwise the first row sees key 0, and so does
-# every row below it. BLOCK_N would not do: with tiles of 32 x 16, 32 queries and 16 keys, 16 rows
-# see no key of a tile that others see.
+# loop does not run. (`end` is `seqlen_k` where all rows see all keys. Minimum and maximum are for
+# tidiness: no tile sticks out, and a loop to a negative number is empty.) Otherwise the first row
+# sees key 0, and so does every row below it. BLOCK_N would not do: with tiles of 32 x 16, 32
+# queries and 16 keys, 16 rows see no key of a tile that others see.
 
 # %% [markdown]
 # ## Programs that stay
@@ -279,9 +279,9 @@ check("one-matrix", tile_kernel)
 # The programs are persistent, as in notebook {persistent-programs}: no more than the GPU holds at a
 # time, and each takes one tile of queries after another. A head has `n_blocks` of these tiles, and
 # all heads together have `n_tiles`. Program p of P, which is `tl.num_programs(0)`, takes number p,
-# p + P, p + 2P and so on, so no two differ by more than one tile. Under a causal mask the tiles of
-# a head come longest first, so program 0 would get long ones in each round. In which order would
-# you give them out, without asking who is free?
+# p + P, p + 2P and so on, so the tiles that two programs get differ by one at most. Under a causal
+# mask the tiles of a head come longest first, so program 0 would get long ones in each round. In
+# which order would you give them out, without asking who is free?
 #
 # Turn every other round around: whoever had a long one in one round gets a short one in the next.
 # Without a mask all tiles are equally long, and `tile` is `nth`. (`tl.where` chooses between two
@@ -337,18 +337,17 @@ print("the first program is done at", min(each), "and the last at", max(each))
 # loop gives the loads to a producer and each half of q's rows to four consumer warps. v5 has two loops
 # that could be divided: the one over tiles, and within it the one over keys.
 #
-# Which one? The loop over tiles, as a whole. Then the producer runs on into the next tile and loads its q and first
-# keys while the consumers finish this one. That takes shared memory for a second q, which there is at
-# 128 dimensions, and not at 256: there v5 gives a program one tile (`PERSISTENT` is false) and divides
-# the loop over keys (`SPECIALIZE` is true).
-# (At 128 you could put the word at either loop: where one loop stands inside another, the compiler
-# divides the outer one.)
+# Which one? The loop over tiles, as a whole. Then the producer runs on into the next tile and loads
+# its q and first keys while the consumers finish this one. That takes shared memory for a second q,
+# which there is at 128 dimensions, and not at 256: there v5 gives a program one tile (`PERSISTENT`
+# is false) and divides the loop over keys (`SPECIALIZE` is true). (At 128 you could put the word at
+# either loop: where one loop stands inside another, the compiler divides the outer one.)
 
 # %% [markdown]
 # ### Exercise {divided-loop} · One loop, divided (core)
 #
 # Write the loop over the tiles of this program, in turned rounds under a causal mask, and have it divided
-# among the warps. `attend_specialized`, from the file, takes the place of your `attend_tile` and the same
+# among the warps. `attend_specialized`, from the file, stands in for your `attend_tile`, with the same
 # arguments. The exercise launches fewer programs than there are tiles, and looks for the groups in the
 # compiled kernel.
 
@@ -426,23 +425,23 @@ draw.reading(attend_specialized, *own)
 draw.reading(tl_hopper.flash_attention_kernel_v5, *own)
 
 # %% [markdown]
-# What is left? The first lines take tuples apart. The descriptors, the strides and the lengths
-# travel in one tuple each, always in the order q, k, v, out, which keeps the two calls of
+# What is left? The first lines take tuples apart. The descriptors and the strides travel in one tuple
+# each, in the order q, k, v, out, and the two lengths in a third, which keeps the two calls of
 # `attend_specialized` short: one stands in the loop over tiles, one is for a single tile. `rows`
 # and `cols` are there for the mask and for lse, since what goes by descriptor needs no addresses.
 # lse is in natural logarithms, as v2's, and no tile sticks out, so its store needs no mask.
 #
-# v is loaded after the softmax, which makes no difference to a loop whose loads the producer runs:
-# that runs the `.load`s of q, k and v, and all else is the consumers', for 64 rows each. The branch
+# v is loaded after the softmax. That makes no difference here, since the producer runs the `.load`s of
+# q, k and v. All else is the consumers', for 64 rows each. The branch
 # for 256 dimensions stores the left 128 columns and then the right ones. A store by descriptor goes
 # through shared memory, and half of the tile fits beside two stages of k and v. `reshape` makes
 # `[BLOCK_M, 2, 128]` of a tile, `permute` moves the 2 to the end, and `split` takes a last axis of
 # length 2 apart.
 #
-# The signature has no `do_not_specialize`. `nheads` and the number of tiles are only divided by or compared
-# with, and the second changes with every batch. Notebook {rows-of-any-width} would name them, and so should
-# you: as it stands, a number of tiles that 16 divides and one that it does not divide get a compiled kernel
-# each, and a single tile a third.
+# The signature has no `do_not_specialize`. `nheads`, `n_blocks` and `n_tiles` are only divided by or
+# compared with, and the last changes with every batch. Notebook {rows-of-any-width} would name them, and
+# so should you: as it stands, and as it was measured, a number of tiles that 16 divides and one that it
+# does not divide get a compiled kernel each, and a single tile a third.
 #
 # ## The launcher
 #
@@ -468,7 +467,7 @@ draw.reading(tl_hopper.flash_attention_kernel_v5, *own)
 # and the third more rows or columns than a descriptor counts in 32 bits. `_rows` is the row of the last
 # element, plus one: each axis adds its last number times its stride, in rows.
 #
-# v4 and v5 raise an error that names these conditions if you call them for what they do not take;
+# v4 and v5 raise an error that says what they take if you call them for something else;
 # `flash_attention_tl`, below, asks before.
 #
 # Then the programs are counted, so that all programs take the same number of tiles, give or take
@@ -483,10 +482,10 @@ draw.reading(tl_hopper.flash_attention_kernel_v5, *own)
 # programs = triton.cdiv(tiles, rounds)
 # ```
 #
-# The kernel is given what it takes a tile's number apart by, heads and blocks, then where its loop
-# ends, the tiles, and the rows of each tensor as a matrix. out is in the caller's layout, and
-# `as_bhmd` turns it as the kernel sees it. `num_warps` is 4, for one group: the compiler adds the
-# others.
+# The kernel is given the numbers of heads and of blocks, by which it takes a tile's number apart,
+# the number of tiles, where its loop ends, and the rows of each tensor as a matrix. out is in the
+# caller's layout, and `as_bhmd` turns it as the kernel sees it. `num_warps` is 4, for one group:
+# the compiler adds the others.
 #
 # A descriptor that is made in a kernel lies in memory that Triton asks an allocator for. It is set
 # for the current context, so `contextvars.copy_context().run(run)` launches in a copy of it:
@@ -498,7 +497,7 @@ draw.reading(tl_hopper.flash_attention_kernel_v5, *own)
 # Which version does a call get? `flash_attention_tl` asks the GPU's **compute capability**, the
 # number that an architecture's name has: 9.0 is sm_90. There v5, the fastest, is taken where it
 # takes the inputs, with Triton 3.7 or later, the first that compiles it at every head dimension.
-# (`triton_version` compares numbers: as texts, 3.10 would come before 3.7. It is asked at each
+# (`triton_version` gives numbers to compare: as texts, 3.10 would come before 3.7. It is asked at each
 # call, and so it is cached.) Where v5 does not fit, and on 10, v4 is taken if k and v have
 # descriptors, which both architectures read in hardware. v3 takes everything else. v5 was written
 # for 9.0: on 10 the tensor cores have other instructions, and compiled for it v5 spills 112 bytes at
@@ -554,7 +553,7 @@ draw.speeds(recorded("flash_attention_128_causal"), series={"flash_attention": "
 # warps and persistent programs. That gains most where loops are short: a third over v4 at 1,024,
 # four percent at 16,384.
 #
-# v5 is made for 128 and 256 dimensions. At 64 v4 is the course's best, and on average it is nearer to
+# v5 is made for 128 and 256 dimensions. At 64 v4 is the best in `tl`, and on average it is nearer to
 # cuDNN's speed there than v5 is at the other two.
 #
 # Where does the rest go? v5 reaches 578 of the tensor cores' 989 TFLOP/s, 58 percent. Within one

@@ -61,8 +61,8 @@ would move 4 * B * H * M * N * s bytes. The ladder:
                                                              k and v less often
     v4  flash_attention_v4  as v3, k and v by tensor         the same; no thread computes addresses
                             descriptors
-    v5  flash_attention_v5  as v4, loads and both halves     the same; one half's dots run under the
-                            of a tile's rows on warps of     other's exp2
+    v5  flash_attention_v5  as v4, loads and both halves     the same; one half's dots may run under
+                            of a tile's rows on warps of     the other's exp2
                             their own
         flash_attention_tl  v5 or v4 where the GPU, the lengths and the strides allow it, else v3
         flash_attention     on compute capability 9.0 the kernels in Gluon, where they take the
@@ -219,6 +219,8 @@ def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Te
 def _gradients(ctx: Any, d_out: torch.Tensor | None, d_lse: torch.Tensor | None) -> tuple[Any, ...]:
     q, k, v, out, lse = ctx.saved_tensors
     d_out = torch.zeros_like(out) if d_out is None else d_out
+    # An operator as well, since torch.compile looks into what a gradient calls. It takes d_out in
+    # any strides, and the gradient of lse, for whoever merges parts: see gradient/.
     gradients = backward_operator(d_out, q, k, v, out, lse, d_lse, *ctx.options)
     return *gradients, None, None, None, None
 

@@ -1,4 +1,5 @@
-"""`python -m kernels.attention`: the versions of attention verified and, on a GPU, timed."""
+"""`python -m kernels.attention`: the versions of attention verified on small inputs, of a length
+that fills no tile, and on a GPU timed on large ones, beside PyTorch's."""
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention
@@ -8,11 +9,11 @@ from kernels.program import main
 
 
 def inputs(heads: int, length: int, head_dim: int) -> tuple[torch.Tensor, ...]:
-    """q, k and v."""
+    """q, k and v, on the device that `main` has chosen."""
     return tuple(torch.randn(1, heads, length, head_dim).half() for _ in "qkv")
 
 
-# v5 does not take the small lengths; flash_attention_tl takes it where it can.
+# v5 does not take the small length, and is timed as flash_attention_tl, which takes it.
 main(
     attention.__doc__,
     [

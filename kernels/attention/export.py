@@ -15,7 +15,8 @@ def _fwd_kernel(
     EVEN_M: tl.constexpr, EVEN_N: tl.constexpr, EVEN_HEADDIM: tl.constexpr, IS_CAUSAL: tl.constexpr,
     BLOCK_HEADDIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):
-    """flash_attention_kernel with keys of its own for every head of Q.
+    """flash_attention_kernel with keys of its own for every head of Q: its callers have a prototype
+    without grouped heads.
 
     An export has the facts that its signature states; do_not_specialize is for calls from Python.
 

@@ -73,7 +73,7 @@ class Launch(NamedTuple):
             "BLOCK_HEADDIM": block_headdim,
             "BLOCK_M": settings.block_m, "BLOCK_N": settings.block_n,
             "HEADS_PER_KEY_HEAD": self.heads_per_key_head, "num_warps": settings.num_warps,
-            # A single key has none to load ahead; and ptxas 12.8 crashes at two stages of v2.
+            # A length of 1 is compiled as a constant, for which ptxas 12.8 crashes at two stages.
             "num_stages": settings.num_stages if seqlen_k > 1 else 1,
         }
 
@@ -105,6 +105,7 @@ def prepare(
         scale = q.shape[3] ** -0.5
     if not 0 < scale < math.inf:
         raise ValueError(f"{NAME}: scale is {scale}, and must be positive and finite.")
+    # (0, 0): in the interpreter, and on a GPU that is not NVIDIA's.
     if q.dtype == torch.bfloat16 and (0, 0) < gpu_of(q).capability < (8, 0):
         raise ValueError(f"{NAME}: this GPU does not compute in bfloat16; take float16.")
     lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)

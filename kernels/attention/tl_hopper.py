@@ -238,8 +238,8 @@ def flash_attention_v4(
     if launch.queries:
         if not describable(launch.k, launch.v):
             raise ValueError(
-                "flash_attention: a tensor descriptor takes k and v whose rows begin at multiples "
-                "of 16 bytes alone."
+                "flash_attention: a tensor descriptor takes only k and v that are neither empty "
+                "nor expanded, and whose rows begin at multiples of 16 bytes."
             )
         launch_described(launch)
     return launch.result(return_lse)
