@@ -239,6 +239,11 @@ _MEANINGS = (
     (r"'[\w.]+' op found conflicting encodings for value.*", _TWO_LAYOUTS),
     (r"failed to legalize operation 'tt\.return'.*", NO_VALUE),
     (
+        r"unsupported MMA instruction for the given operand/result types.*",
+        "tensor cores add up products of floats in tl.float32, and those of int8 in tl.int32: look "
+        "at the type of what tl.dot adds to",
+    ),
+    (
         r"'tt\.\w+' op operand #\d must be 1-bit signless integer or .*",
         "a mask holds conditions, as offsets < n, and no numbers: an offset is added to a pointer",
     ),

@@ -92,11 +92,15 @@ def jit_decorator(kernel: Kernel) -> str:
     """The expression of a decorator that makes a kernel of its function again, without what names
     or describes its launches.
 
-    Empty for a kernel under `@triton.autotune` and the like, and for what is no kernel.
+    Empty for a kernel under `@triton.autotune` and the like, and for what is no kernel. Raises
+    CourseError where one name stands in place of a list of names.
     """
     if not isinstance(kernel, KernelInterface) or not inspect.isfunction(kernel.fn):
         return ""
     given = _decorated(kernel)
+    for name in UNSPECIALIZED:
+        if isinstance(given.get(name), str):
+            raise CourseError(f"{name} takes a list of names: write {name}=[{given[name]!r}].")
     options = [name for name in (*UNSPECIALIZED, "noinline", "debug") if given.get(name)]
     arguments = ", ".join(f"{name}={given[name]!r}" for name in options)
     home = "__import__('triton')"

@@ -10,8 +10,10 @@ import triton.language as tl
 from course import check
 from course.exercises.judges import code
 from course.exercises.judges.code import check_code
+from course.exercises.judges.one_change import change_candidates
 from course.exercises.judges.worker import SEARCH_S
 from course.exercises.registry import find
+from course.isolate.function_source import Definition, Source
 from tests.exercises.test_check import right_kernel
 
 pytestmark = pytest.mark.gpu_too
@@ -77,6 +79,20 @@ def test_what_is_found_takes_the_place_of_a_guess():
     assert f"{FOUND} offsets <= n in line" in text
     without = str(check_code(find("if-becomes-mask"), one_too_many_kernel))
     assert text == without  # it is the same from run to run
+
+
+def test_it_is_looked_for_in_the_function_that_the_exercise_asks_for():
+    """Which the kernel that is given to check calls, in another cell."""
+    definitions = [
+        Definition(name, f"def {name}(x, y):\n    return x + y", file, 1)
+        for name, file in (
+            ("attend_tile", "<cell elsewhere, of attend_tile>"),
+            ("tile_kernel", "<cell 1>"),
+        )
+    ]
+    for whole, searched in ((definitions, "attend_tile"), (definitions[1:], "tile_kernel")):
+        changes = change_candidates("one-matrix", Source((), (), tuple(whole)))
+        assert {each.name for each, _ in changes} == {searched}
 
 
 def test_two_slips_are_no_small_change():

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 
 import course
-from course import cost, lower, replay
+from course import MODE, cost, lower, replay
 from course.errors import CourseError
 from course.isolate.function_source import Source, source_of
 
@@ -196,6 +196,16 @@ def test_kernels_need_no_names_of_their_decorators(monkeypatch):
     assert "tt.divisibility" not in lowered.ttir.split("%n: i32")[1].split(")")[0]
     assert "64xf32" in lower(by_call, "*fp32", 64, target="sm_90").ttir
     assert cost(tuned, (1,), torch.ones(20), 20, SIZE=32).bytes_loaded == 20 * 4
+
+
+@pytest.mark.skipif(MODE.gpu, reason="needs CPU mode: the compiler refuses it at the decorator")
+def test_a_name_in_place_of_a_list_of_names_is_refused():
+    def plain(x_ptr, n):
+        tl.store(x_ptr, n)
+
+    kernel = triton.jit(do_not_specialize="n")(plain)
+    with pytest.raises(CourseError, match=r"takes a list .*: write do_not_specialize=\['n'\]"):
+        lower(kernel, "*fp32", "i32", target="sm_90")
 
 
 def test_a_files_other_functions_are_still_found(tmp_path):

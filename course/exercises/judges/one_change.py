@@ -22,8 +22,9 @@ from .worker import Found, Where, verified, with_longer_case
 
 P = ParamSpec("P")
 
-ONE_S = 0.5
-"""For one change, which may have made a loop endless, …"""
+LEAST_S, TIMES = 0.1, 4
+"""For one change, which may have made a loop endless: so many seconds, and so many times what the
+answer takes as it is, …"""
 ALL_CASES_S = 3.0
 """… and for all cases, of one that has made the first right."""
 MOST_PROGRAMS = 64
@@ -37,11 +38,11 @@ def change_that_helps(exercise: CodeExercise, source: Source, where: Where, most
     end = time.monotonic() + most_s
     cases = with_longer_case(exercise, where.reach)
     part = _Part(exercise, source, cases[where.case], where)
-    for definition, change in _changes(exercise.name, source):
+    for definition, change in change_candidates(exercise.name, source):
         if time.monotonic() > end:
             break
         changed = _with(source, definition, change)
-        if _within(ONE_S, part.is_right, changed) and _within(
+        if _within(part.most_s, part.is_right, changed) and _within(
             ALL_CASES_S, _right_in_all, exercise, changed, cases
         ):
             line = definition.line + change.line - 1
@@ -51,18 +52,21 @@ def change_that_helps(exercise: CodeExercise, source: Source, where: Where, most
     return Found()
 
 
-def _changes(exercise_name: str, source: Source) -> list[tuple[Definition, Change]]:
-    """What is to be tried, first in lines that the exercise has not given."""
+def change_candidates(exercise_name: str, source: Source) -> list[tuple[Definition, Change]]:
+    """What is to be tried in the functions that the exercise asks for, first in lines that it has
+    not given. In functions of other names, those of the answer's own file or cell."""
     statement = statement_of(exercise_name)
     given = {line.strip() for line in statement.stub.split("\n")} if statement else set()
 
     def order(definition: Definition, change: Change) -> tuple[bool, int]:
         return definition.text.split("\n")[change.line - 1].strip() in given, change.rank
 
+    last = source.definitions[-1].place
+    asked = [each for each in source.definitions if f"def {each.name}(" in "".join(given)]
+    own = asked or [each for each in source.definitions if each.place == last]
     changes = [
         (definition, change)
-        for definition in reversed(source.definitions)
-        if definition.place == source.definitions[-1].place
+        for definition in reversed(own)
         for change in small_changes(definition.text)
     ]
     return sorted(changes, key=lambda each: order(*each))
@@ -84,19 +88,25 @@ class _Part:
         self.expected = exercise.rounded_once(*self.trial.exact_inputs(case), *case.scalars)
         self.program: int | None = None
         self.elements = torch.ones(self.expected.shape, dtype=torch.bool)
-        whole = self._run(source, None)
+        whole = self._timed(source, None)
         if isinstance(whole, torch.Tensor) and whole.shape == self.expected.shape and where.index:
             self._choose(source, whole, where.index)
 
     def _choose(self, source: Source, whole: torch.Tensor, index: tuple[int, ...]) -> None:
         for number in range(MOST_PROGRAMS):
-            alone = self._run(source, number)
+            alone = self._timed(source, number)
             if not isinstance(alone, torch.Tensor):
                 return
             written = (bits(alone) == bits(whole)) & ~is_poison(alone)
             if written[index]:
                 self.program, self.elements = number, written
                 return
+
+    def _timed(self, source: Source, number: int | None) -> torch.Tensor | Exception:
+        begin = time.monotonic()
+        out = self._run(source, number)
+        self.most_s = LEAST_S + TIMES * (time.monotonic() - begin)
+        return out
 
     def _run(self, source: Source, number: int | None) -> torch.Tensor | Exception:
         def one_program(grid: Grid) -> list[Program]:

@@ -91,8 +91,8 @@ class _Changes:
                 self.known_from.setdefault(node.id, node.lineno)
 
     def all(self) -> Iterator[Change]:
-        for node in self.nodes:
-            for edit in self._edits(node):
+        for edits in (self._stored(), *map(self._edits, self.nodes)):
+            for edit in edits:
                 if (changed := self._changed(edit)) is not None:
                     look_at = " ".join(self._text(edit.at).split())
                     look_at += f", which has no {edit.lacks}," if edit.lacks else ""
@@ -118,6 +118,8 @@ class _Changes:
             yield from self._name(node)
         elif isinstance(node, ast.Constant):
             yield from self._constant(node)
+        elif isinstance(node, ast.List) and len(node.elts) == 2:
+            yield from self._summand_moved(node)
         elif isinstance(node, ast.UnaryOp):
             yield _Edit(0, node, ((node, f"({self._text(node.operand)})"),))
         if isinstance(node, ast.Assign | ast.AugAssign | ast.Expr):
@@ -282,7 +284,7 @@ class _Changes:
         others: list[str] = []
         rank = 1
         if isinstance(value, bool):
-            others = [str(not value)]
+            others = [str(not value), *(name for name in self.parameters if name.isupper())]
         elif isinstance(value, int):
             call = self.around.get(around) if isinstance(around, ast.keyword) else around
             function = getattr(call, "func", None)
@@ -298,6 +300,22 @@ class _Changes:
             yield _Edit(0, around, ((around, f"-{self._text(around)}"),))
         for other in others:
             yield _Edit(rank, self._shown_with(node), ((node, other),))
+
+    def _summand_moved(self, at: ast.List) -> Iterator[_Edit]:
+        """[a + b, c] becomes [a, c + b], and the other way round."""
+        one, other = at.elts
+        for fuller, barer in ((one, other), (other, one)):
+            if isinstance(fuller, ast.BinOp) and isinstance(fuller.op, ast.Add):
+                (kept, moved), bare = map(self._text, self._sides(fuller)), self._text(barer)
+                yield _Edit(1, at, ((fuller, kept), (barer, f"{bare} + {moved}")))
+
+    def _stored(self) -> Iterator[_Edit]:
+        """What two stores store, exchanged."""
+        calls = (each for each in self.nodes if isinstance(each, ast.Call) and len(each.args) > 1)
+        stores = [each for each in calls if getattr(each.func, "attr", "") == "store"]
+        for first, second in itertools.combinations(stores, 2):
+            one, other = first.args[1], second.args[1]
+            yield _Edit(1, first, ((one, self._text(other)), (other, self._text(one))))
 
     def _statement(self, node: ast.Assign | ast.AugAssign | ast.Expr) -> Iterator[_Edit]:
         """Two of its names or turns exchanged, or its result added up or compared with another."""
