@@ -66,8 +66,8 @@ def simulate(
             for name, value in bound.arguments.items()
         }
         for number, place in enumerate(places):
-            with storages.program(number):
-                Machine(place, (x, y, z), num_warps, order).run(kernel, arguments)
+            storages.begin(number)
+            Machine(place, (x, y, z), num_warps, order).run(kernel, arguments)
         storages.add_sums()
         if not storages.equal(results[0]):
             raise HazardError(

@@ -11,6 +11,7 @@ from .constants import Constant
 from .faults import SimulationError
 from .memory import Buffer, Memory, Pending
 from .program import ProgramNames
+from .storage import Storage
 from .tensors import Descriptor, Sums
 from .values import Operand, Pointer, plain
 
@@ -32,13 +33,15 @@ class TmaNames(ProgramNames):
         self._fit(tensor_desc, result)
         signaled, memory = barrier.one, self._program.memory
         places, inside = tensor_desc.places(coord)
-        pending = memory.begin(
-            "copied into", result, f"nobody has waited for {signaled.name} since the copy began"
-        )
+        what = f"nobody has waited for {signaled.name} since the copy began"
+        if result.written.all():
+            what += ", which is not the first into it: look whether it was given back unread"
+        pending = memory.begin("copied into", result, what)
 
         def land() -> None:
-            values = tensor_desc.storage[np.where(inside, places, 0)]
-            result.fill(np.where(inside, values, tensor_desc.padding))
+            block = np.full(places.shape, tensor_desc.padding, result.array.dtype)
+            block[inside] = tensor_desc.storage.read(places[inside])
+            result.fill(block)
             memory.end(pending)
             signaled.came(tensor_desc.nbytes_per_cta)
 
@@ -81,10 +84,10 @@ class TmaNames(ProgramNames):
                 store.land()
 
     def _fit(self, descriptor: Descriptor, buffer: Buffer) -> None:
-        if descriptor.block_shape != buffer.shape:
+        if descriptor.block_shape != buffer.shape or descriptor.dtype != buffer.dtype:
             raise SimulationError(
-                f"{descriptor.name} moves blocks of {descriptor.block_shape}, and {buffer.name} "
-                f"has the shape {buffer.shape}."
+                f"{descriptor.name} moves blocks of {descriptor.dtype} {descriptor.block_shape}, "
+                f"and {buffer.name} is {buffer.dtype} {buffer.shape}."
             )
 
 
@@ -94,7 +97,7 @@ class Store:
 
     memory: Memory
     pending: Pending
-    storage: np.ndarray
+    storage: Storage
     places: np.ndarray
     inside: np.ndarray
     sums: Sums | None
@@ -112,9 +115,9 @@ class Store:
     def land(self) -> None:
         """Its data are in the tensor, once."""
         if not self.landed:
-            if self.sums is None:
-                self.storage[self.places] = self.values
-            elif self.values is not None:
+            if self.values is not None and self.sums is None:
+                self.storage.write(self.places, self.values)
+            elif self.values is not None and self.sums is not None:
                 self.sums.add(self.places, self.values)
             self.landed = True
 
@@ -127,12 +130,15 @@ class AsyncCopyNames(ProgramNames):
     ) -> None:
         memory = self._program.memory
         places, wanted = pointer.places(mask)
+        smem.check_form([*places.shape], pointer.element)
         what = "no async_copy.commit_group stands behind it, so no async_copy.wait_group waits"
         pending = memory.begin("copied into", smem, what, by_threads=True)
 
         def land() -> None:
-            smem.fill(np.where(wanted, pointer.storage[np.where(wanted, places, 0)], 0))
-            memory.noted("written by store", smem.array)  # cp.async writes as threads do
+            block = np.zeros(places.shape, smem.array.dtype)
+            block[wanted] = pointer.storage.read(places[wanted])
+            smem.fill(block)
+            memory.noted("written by store", smem)  # cp.async writes as threads do
             memory.end(pending)
 
         self._program.under_way.group.append((pending, land))

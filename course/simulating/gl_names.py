@@ -17,7 +17,7 @@ from .barriers import Barriers
 from .constants import Constant, Layout, SharedLayout, unwrapped
 from .faults import HazardError, SimulationError
 from .kernel_values import KernelFunction, Value
-from .layouts import check_warps, common_layout, sliced_layout
+from .layouts import check_warps, common_layout
 from .memory import Buffer
 from .program import ProgramNames
 from .values import (
@@ -26,11 +26,11 @@ from .values import (
     Operand,
     Pointer,
     Shape,
+    common_type,
     elementwise,
     layout_of,
     plain,
     rounded,
-    small_integer,
     undefined,
 )
 
@@ -77,7 +77,12 @@ class GlNames(ProgramNames):
     """Functions of `gl` that are more than arithmetic."""
 
     constexpr = staticmethod(plain)
-    static_range = staticmethod(range)
+
+    def static_range(
+        self, arg1: SupportsIndex, arg2: SupportsIndex | None = None, step: SupportsIndex = 1
+    ) -> range:
+        first, end = (0, arg1) if arg2 is None else (arg1, arg2)
+        return range(int(first), int(end), int(step))
 
     def program_id(self, axis: int = 0) -> Block:
         return Block(self._program.place[unwrapped(axis)], gl.int32)
@@ -109,17 +114,11 @@ class GlNames(ProgramNames):
         return Block(value.values(), value.dtype, layout)
 
     def where(self, condition: Operand, x: Operand, y: Operand) -> Block:
-        typed = elementwise(np.add, x, y).dtype  # the type that x and y have together
-        return elementwise(np.where, condition, x, y, dtype=typed)
+        return elementwise(np.where, condition, x, y, dtype=common_type(x, y))
 
-    def max(self, value: Block, axis: int | None = None) -> Block:
-        return self._reduced(np.max, value, axis)
-
-    def min(self, value: Block, axis: int | None = None) -> Block:
-        return self._reduced(np.min, value, axis)
-
-    def sum(self, value: Block, axis: int | None = None) -> Block:
-        return self._reduced(np.sum, value.to(gl.int32) if small_integer(value) else value, axis)
+    max = staticmethod(Block.max)
+    min = staticmethod(Block.min)
+    sum = staticmethod(Block.sum)
 
     def load(
         self,
@@ -133,7 +132,9 @@ class GlNames(ProgramNames):
         layout = common_layout(pointer.layout, layout_of(mask), layout_of(other))
         places, wanted = pointer.places(mask)
         filled = undefined(pointer.element) if other is None else plain(other)
-        array = np.where(wanted, pointer.storage[np.where(wanted, places, 0)], filled)
+        array = np.zeros(places.shape, pointer.storage.array.dtype)
+        array[wanted] = pointer.storage.read(places[wanted])
+        array = np.where(wanted, array, filled)
         return Block(rounded(array, pointer.element), pointer.element, layout)
 
     def store(
@@ -144,7 +145,7 @@ class GlNames(ProgramNames):
         places, wanted = pointer.places(mask)
         array = np.broadcast_to(rounded(plain(value), pointer.element), places.shape)
         _refuse_race(pointer, places[wanted], array[wanted])
-        pointer.storage[places[wanted]] = array[wanted]
+        pointer.storage.write(places[wanted], array[wanted])
 
     def static_assert(self, condition: Operand, message: str = "") -> None:
         if not plain(condition):
@@ -212,8 +213,3 @@ class GlNames(ProgramNames):
                     f"The sizes of a block are powers of two, and this one has {size}."
                 )
         check_warps(layout, self.num_warps())
-
-    def _reduced(self, function: Callable[..., ArrayLike], value: Block, axis: int | None) -> Block:
-        axis = unwrapped(axis)
-        layout = sliced_layout(value.layout, axis)
-        return Block(function(value.values(), axis=axis), value.dtype, layout)

@@ -14,7 +14,8 @@ import numpy as np
 from triton.experimental.gluon import language as gl
 
 from .constants import Layout, SharedLayout
-from .faults import Fault, HazardError, OnlyKnown
+from .faults import Fault, HazardError, OnlyKnown, SimulationError
+from .layouts import check_warps
 from .partitions import Turns
 from .proxies import Accesses, Act
 from .values import Block, Shape, rounded
@@ -72,10 +73,10 @@ class Memory:
                 "no last wait",
             )
 
-    def noted(self, act: Act, view: np.ndarray) -> None:
+    def noted(self, act: Act, buffer: "Buffer") -> None:
         """The partition that runs has read or written."""
         self.turns.step()
-        self.accesses.note(act, view, self.turns.current)
+        self.accesses.note(act, buffer.array, buffer.name, self.turns.current)
 
     def end(self, pending: Pending) -> None:
         self.pending.remove(pending)
@@ -138,17 +139,27 @@ class Buffer(OnlyKnown):
 
     def load(self, layout: Layout | None = None) -> Block:
         """Read into registers."""
+        check_warps(layout, self.memory.turns.current.num_warps)
         self.memory.refuse(self, ("copied into",), "is read", "early read")
         self.refuse_unwritten("read")
-        self.memory.noted("read by load", self.array)
+        self.memory.noted("read by load", self)
         return Block(self.array.copy(), self.dtype, layout)
 
     def store(self, value: Block) -> None:
         """Write from registers."""
+        self.check_form(value.shape, value.dtype)
         uses: tuple[Use, ...] = ("copied into", "multiplied", "copied out")
         self.memory.refuse(self, uses, "is written", "other")
         self.fill(rounded(value.values(), self.dtype))
-        self.memory.noted("written by store", self.array)
+        self.memory.noted("written by store", self)
+
+    def check_form(self, shape: Sequence[int], dtype: gl.dtype) -> None:
+        """Raises SimulationError for a block that the compiler does not put here."""
+        if [*shape] != self.shape or dtype != self.dtype:
+            raise SimulationError(
+                f"{self.name} is {self.dtype} {self.shape}, and this block is {dtype} {[*shape]}: "
+                "convert it first, or take the part of the buffer that it is for."
+            )
 
     def fill(self, array: np.ndarray) -> None:
         """Values arrive."""
@@ -157,7 +168,8 @@ class Buffer(OnlyKnown):
 
     def refuse_unwritten(self, use: str) -> None:
         if not self.written.all():
-            words = f"{self.name} is {use} before anything was written to it."
+            what = "all of it was written" if self.written.any() else "anything was written to it"
+            words = f"{self.name} is {use} before {what}."
             raise HazardError(words, "early read")
 
     def _view(self, part: Callable[[np.ndarray], np.ndarray], name: str = "") -> "Buffer":

@@ -28,6 +28,14 @@ class Product(Block):
         )
 
 
+def _as_read(array: np.ndarray, dtype: gl.dtype) -> np.ndarray:
+    """An operand as tensor cores read it: of float32 the bits that TF32 has."""
+    if dtype != gl.float32:
+        return array
+    bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
+    return (bits & np.uint32(0xFFFF_E000)).view(np.float32)
+
+
 class ProductNames(ProgramNames):
     """Functions of `hopper` itself: products of tensor cores, and the fence they need."""
 
@@ -50,6 +58,11 @@ class ProductNames(ProgramNames):
                 f"warpgroup_mma of {a.shape} and {b.shape} does not fit an accumulator of "
                 f"{acc.shape}."
             )
+        if a.dtype != b.dtype:
+            raise SimulationError(
+                f"warpgroup_mma takes two operands of one type, and was given {a.dtype} and "
+                f"{b.dtype}."
+            )
         what = "nobody has waited for the product with warpgroup_mma_wait"
         pending = [self._program.memory.begin("multiplied", operand, what) for operand in operands]
         left = None if isinstance(a, Buffer) else a.values()
@@ -57,8 +70,8 @@ class ProductNames(ProgramNames):
         added, out = bool(plain(use_acc)), Product(acc)
 
         def end() -> None:
-            x = np.asarray(a.array if left is None else left, computed)
-            product = x @ np.asarray(b.array, computed)
+            x = _as_read(a.array if left is None else left, a.dtype).astype(computed)
+            product = x @ _as_read(b.array, b.dtype).astype(computed)
             out.array = rounded(product + acc.array if added else product, acc.dtype)
             out.ended = True
             for use in pending:

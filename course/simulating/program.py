@@ -5,10 +5,13 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from traceback import walk_stack, walk_tb
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from .faults import SimulationError, UnsupportedError
 from .memory import Memory
@@ -22,6 +25,7 @@ TraceFunction = Callable[[FrameType, str, Any], Any]
 Axes = tuple[int, int, int]
 """A program's place in its grid, or the grid, along each axis."""
 HERE = str(Path(__file__).parent) + os.sep
+NOT_THE_KERNELS = (HERE, str(Path(np.__file__).parent) + os.sep)
 
 
 class Program:
@@ -76,9 +80,11 @@ class Program:
         return self._traced
 
     def assigned_name(self, default: str) -> str:
-        """The name on the left of the kernel's line that runs."""
+        """The name on the left of the kernel's statement that runs."""
         frame = kernel_frame()
-        match = re.match(r"\s*(\w+)\s*=[^=]", _text(frame.f_code, frame.f_lineno))
+        text = _text(frame.f_code, frame.f_lineno)
+        *_, column, _ = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
+        match = re.match(r"\s*(\w+)\s*=[^=]", text[text.rfind(";", 0, column or 0) + 1 :])
         return match[1] if match else default
 
 
@@ -105,6 +111,6 @@ def _place(error: BaseException) -> str:
     place = ""
     for frame, line in walk_tb(error.__traceback__):
         code = frame.f_code
-        if not code.co_filename.startswith(HERE):
+        if not code.co_filename.startswith(NOT_THE_KERNELS):
             place = f"In {code.co_name}, line {line}: {_text(code, line).strip()}"
     return place

@@ -41,7 +41,15 @@ class Accesses:
     def __init__(self) -> None:
         self._unfenced: list[Access] = []
 
-    def note(self, act: Act, view: np.ndarray, threads: Partition) -> None:
+    def note(self, act: Act, view: np.ndarray, name: str, threads: Partition) -> None:
+        """Raises HazardError where no barrier orders it after what another partition did there."""
+        for old in self._unfenced:
+            writes = "written by store" in (act, old.act)
+            if writes and threads not in old.known_to and np.shares_memory(old.view, view):
+                raise HazardError(
+                    f"{name} is {act} in {threads.name}, and was {old.act} in {old.threads.name}: "
+                    "no barrier orders the two."
+                )
         access = Access(act, view, threads, {threads})
         self._unfenced = [old for old in self._unfenced if not access.repeats(old)]
         self._unfenced.append(access)

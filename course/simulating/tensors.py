@@ -1,8 +1,7 @@
 """A launch's tensors and descriptors as a simulated kernel sees them."""
 
-import contextlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
@@ -16,7 +15,8 @@ from triton.language import block_type
 from course.errors import CourseError
 
 from .constants import SharedLayout
-from .faults import HazardError, OnlyKnown, UnsupportedError
+from .faults import HazardError, OnlyKnown, SimulationError, UnsupportedError
+from .storage import NOBODY, Storage
 from .values import TORCH, Block, Pointer
 
 if TYPE_CHECKING:
@@ -28,80 +28,58 @@ Key: TypeAlias = tuple[int, torch.dtype]
 
 
 class Storages:
-    """The memory behind the tensors of a launch: one array each, written back at the end."""
+    """The memory behind the tensors of a launch, written back at the end."""
 
     def __init__(self) -> None:
-        self._arrays: dict[Key, tuple[torch.Tensor, np.ndarray]] = {}
-        self._named: dict[Key, tuple[str, int]] = {}
-        """An argument in each storage: its name, and the place of its first element."""
-        self._writers: dict[Key, np.ndarray] = {}
-        """storage -> for each place the number of the program that changed it, or -1."""
+        self._storages: dict[Key, tuple[torch.Tensor, Storage]] = {}
         self._sums: dict[Key, Sums] = {}
         """storage -> what is added to it atomically. Nothing orders that and what reads the place,
         so it arrives when all programs have ended."""
 
-    @contextlib.contextmanager
-    def program(self, number: int) -> Iterator[None]:
-        """While active, a program runs.
-
-        Raises HazardError where it changes what an earlier program has changed: on a GPU either may
-        be the last.
-        """
-        before = {key: array.copy() for key, (_, array) in self._arrays.items()}
-        yield
-        for key, (_, array) in self._arrays.items():
-            bits = (each.view(f"u{each.itemsize}") for each in (array, before[key]))
-            changed = np.not_equal(*bits)
-            writers = self._writers.setdefault(key, np.full(array.shape, -1))
-            twice = np.flatnonzero(changed & (writers >= 0))
-            if twice.size:
-                name, first = self._named[key]
-                raise HazardError(
-                    f"Programs {writers[twice[0]]} and {number} write different values to "
-                    f"{name}[{twice[0] - first}]: nothing orders the two."
-                )
-            writers[changed] = number
+    def begin(self, program: int) -> None:
+        """The program of this number runs from now on."""
+        for _, storage in self._storages.values():
+            storage.program = program
 
     def add_sums(self) -> None:
         """Let what was added arrive. Raises HazardError where a place was written as well."""
         for key, sums in self._sums.items():
-            array = self._arrays[key][1]
-            both = np.flatnonzero(sums.added & (self._writers.get(key, -1) >= 0))
+            storage = self._storages[key][1]
+            both = np.flatnonzero(sums.added & (storage.writers != NOBODY))
             if both.size:
-                name, first = self._named[key]
                 raise HazardError(
-                    f"{name}[{both[0] - first}] is written and added to in one launch: nothing "
+                    f"{storage.place(both[0])} is written and added to in one launch: nothing "
                     "orders the two."
                 )
-            array += sums.values.astype(array.dtype)
+            storage.array += sums.values.astype(storage.array.dtype)
 
-    def of(self, tensor: torch.Tensor, name: str) -> np.ndarray:
-        """All elements of a tensor's storage, in the order of memory. name: the argument's."""
+    def of(self, tensor: torch.Tensor, name: str) -> Storage:
+        """A tensor's storage. name: the argument's."""
         if tensor.device.type == "meta":
             raise CourseError("simulate computes: give it tensors that have memory.")
         key = (tensor.untyped_storage().data_ptr(), tensor.dtype)
-        others = {dtype for address, dtype in self._arrays if address == key[0] != 0}
+        others = {dtype for address, dtype in self._storages if address == key[0] != 0}
         if others - {tensor.dtype}:
             raise UnsupportedError(
                 f"simulate cannot keep the same memory as two types, of which one is {key[1]}: "
                 "copy one of the tensors."
             )
-        if key not in self._arrays:
+        if key not in self._storages:
             count = tensor.untyped_storage().nbytes() // tensor.element_size()
             flat = torch.as_strided(tensor.detach(), (count,), (1,), 0)
             values = flat.float() if tensor.dtype == torch.bfloat16 else flat
-            self._arrays[key] = flat, values.cpu().numpy().copy()
-            self._named[key] = name, int(tensor.storage_offset())
-        return self._arrays[key][1]
+            array = values.cpu().numpy().copy()
+            self._storages[key] = flat, Storage(array, name, int(tensor.storage_offset()))
+        return self._storages[key][1]
 
     def equal(self, other: "Storages") -> bool:
         """Whether the same bits are in both."""
-        pairs = zip(self._arrays.values(), other._arrays.values(), strict=True)
-        return all(mine.tobytes() == theirs.tobytes() for (_, mine), (_, theirs) in pairs)
+        pairs = zip(self._storages.values(), other._storages.values(), strict=True)
+        return all(mine.array.tobytes() == its.array.tobytes() for (_, mine), (_, its) in pairs)
 
     def write_back(self) -> None:
-        for flat, array in self._arrays.values():
-            flat.copy_(torch.from_numpy(array).to(flat.dtype))
+        for flat, storage in self._storages.values():
+            flat.copy_(torch.from_numpy(storage.array).to(flat.dtype))
 
     def argument(self, name: str, value: "Argument") -> "Value":
         """An argument of a launch as the kernel sees it. name: also of a part of it, as "x[0]"."""
@@ -120,8 +98,8 @@ class Storages:
             last = first + sum((size - 1) * step for size, step in steps)
             storage = self.of(value.base, name)
             key = (value.base.untyped_storage().data_ptr(), value.base.dtype)
-            sums = self._sums.setdefault(key, Sums.of(storage))
-            if last >= storage.size:
+            sums = self._sums.setdefault(key, Sums.of(storage.array))
+            if last >= storage.array.size:
                 raise CourseError(f"{name} describes more than its tensor's memory: see its shape.")
             return Descriptor(
                 name, storage, sums, _dtype(name, value.base), first,
@@ -164,7 +142,7 @@ class Descriptor(OnlyKnown):
     """A tensor descriptor."""
 
     name: str
-    storage: np.ndarray
+    storage: Storage
     sums: "Sums"
     dtype: gl.dtype
     first: int
@@ -190,6 +168,11 @@ class Descriptor(OnlyKnown):
 
     def places(self, coordinates: Sequence[SupportsIndex]) -> tuple[np.ndarray, np.ndarray]:
         """Where the elements of a block lie in memory, and which of them are inside the tensor."""
+        if len(coordinates) != len(self.block_shape):
+            raise SimulationError(
+                f"{self.name} has {len(self.block_shape)} axes, and is asked for a block by "
+                f"{len(coordinates)} coordinates."
+            )
         places, inside = np.asarray(self.first), np.asarray(True)
         for axis, first in enumerate(coordinates):
             shape = [1] * len(self.block_shape)

@@ -6,6 +6,7 @@ float16 is computed in float16. bfloat16, which NumPy lacks, is kept as the floa
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import SupportsIndex, TypeAlias
 
 import numpy as np
@@ -16,7 +17,8 @@ from triton.language import pointer_type
 
 from .constants import Layout, unwrapped
 from .faults import HazardError, OnlyKnown, SimulationError
-from .layouts import common_layout, expanded_layout
+from .layouts import common_layout, expanded_layout, sliced_layout
+from .storage import Storage
 
 NUMPY = {
     gl.float16: np.float16, gl.bfloat16: np.float32, gl.float32: np.float32,
@@ -40,9 +42,24 @@ Numbers: TypeAlias = np.ndarray | float
 def rounded(array: ArrayLike, dtype: gl.dtype) -> np.ndarray:
     """An array in NumPy's type for `dtype`, with its values rounded to it."""
     if dtype == gl.bfloat16:
-        values = torch.from_numpy(np.ascontiguousarray(array, np.float32))
+        values = torch.from_numpy(np.array(array, np.float32, order="C"))
         return values.to(torch.bfloat16).float().numpy()
-    return np.asarray(array).astype(NUMPY[dtype])
+    given = np.asarray(array)
+    if given.dtype.kind == "f" and dtype.is_int() and dtype != gl.int1:
+        given = _whole(given, dtype)
+    with np.errstate(all="ignore"):
+        return given.astype(NUMPY[dtype])
+
+
+def _whole(array: np.ndarray, dtype: gl.dtype) -> np.ndarray:
+    """Numbers without their fractions, as a GPU converts them: those too large become the largest
+    of 32 or 64 bits, and NaN becomes 0."""
+    wide = np.int64 if dtype.primitive_bitwidth == 64 else np.int32
+    limits = np.iinfo(np.uint32 if dtype == gl.uint32 else wide)
+    whole = np.nan_to_num(np.trunc(array.astype(np.float64)), nan=0.0)
+    too_large, too_small = whole >= limits.max, whole <= limits.min
+    safe = np.where(too_large | too_small, 0, whole).astype(limits.dtype)
+    return np.where(too_large, limits.max, np.where(too_small, limits.min, safe))
 
 
 class Block(OnlyKnown):
@@ -97,6 +114,27 @@ class Block(OnlyKnown):
     def __index__(self) -> int:
         return int(self.values())
 
+    def max(self, axis: int | None = None) -> "Block":
+        """NaN only where all are, as the hardware's maximum."""
+        return self._reduced(np.fmax.reduce, axis, self.dtype)
+
+    def min(self, axis: int | None = None) -> "Block":
+        return self._reduced(np.fmin.reduce, axis, self.dtype)
+
+    def sum(self, axis: int | None = None) -> "Block":
+        is_small = not self.dtype.is_floating() and self.dtype.primitive_bitwidth < 32
+        return self._reduced(np.sum, axis, gl.int32 if is_small else self.dtype)
+
+    def _reduced(
+        self, function: Callable[..., ArrayLike], axis: int | None, dtype: gl.dtype
+    ) -> "Block":
+        axis, axes = unwrapped(axis), self.array.ndim
+        if axis is not None and not -axes <= axis < axes:
+            raise SimulationError(f"A block of {axes} axes has no axis {axis}.")
+        place = None if axis is None else axis % axes
+        reduced = rounded(function(self.values(), axis=place), dtype)
+        return Block(reduced, dtype, sliced_layout(self.layout, place))
+
     def __neg__(self) -> "Block":
         return Block(-self.values(), self.dtype, self.layout)
 
@@ -112,7 +150,7 @@ Operand: TypeAlias = Block | gl.constexpr | float
 class Pointer(OnlyKnown):
     """Addresses of elements of a tensor: one, or a block of them."""
 
-    storage: np.ndarray
+    storage: Storage
     """The tensor's elements, in the order of memory."""
     element: gl.dtype
     name: str
@@ -134,6 +172,9 @@ class Pointer(OnlyKnown):
         return replace(self, offsets=self.offsets + plain(by), layout=layout)
 
     __add__ = __radd__ = moved
+
+    def __sub__(self, by: Operand) -> "Pointer":
+        return self.moved(-by if isinstance(by, Block) else -plain(by))
 
     def __getitem__(self, key: Key) -> "Pointer":
         layout = expanded_layout(self.layout, key)
@@ -157,11 +198,6 @@ def undefined(dtype: gl.dtype) -> float:
     return np.nan if dtype.is_floating() else np.iinfo(NUMPY[dtype]).max if dtype != gl.int1 else 1
 
 
-def small_integer(block: Block) -> bool:
-    """Whether Triton adds such numbers up as int32."""
-    return not block.dtype.is_floating() and block.dtype.primitive_bitwidth < 32
-
-
 def plain(value: Operand) -> Numbers:
     """A block as an array, a constexpr as its value, a number as it is."""
     return value.values() if isinstance(value, Block) else unwrapped(value)
@@ -174,18 +210,40 @@ def layout_of(value: Operand | Pointer | None) -> Layout | None:
     return value.layout if isinstance(value, Block) and value.array.ndim else None
 
 
-def _dtype_of(*values: Operand) -> gl.dtype:
-    """The type of an operation's result: a block's wins over a number's."""
-    blocks = [value for value in values if isinstance(value, Block)]
-    if not blocks:
-        return gl.int32 if all(isinstance(plain(value), int) for value in values) else gl.float32
-    largest = max(
-        blocks, key=lambda block: (block.dtype.is_floating(), block.dtype.primitive_bitwidth)
-    )
-    numbers = [plain(value) for value in values if not isinstance(value, Block)]
-    if any(isinstance(number, float) for number in numbers) and not largest.dtype.is_floating():
+def _type_of(value: Operand) -> gl.dtype:
+    """A block's type, or that which Triton gives a number."""
+    if isinstance(value, Block):
+        return value.dtype
+    number = plain(value)
+    if isinstance(number, bool):
+        return gl.int1
+    if isinstance(number, float):
         return gl.float32
-    return largest.dtype
+    fits = -(2**31) <= int(number) < 2**31
+    return gl.int32 if fits else gl.uint32 if 0 <= int(number) < 2**32 else gl.int64
+
+
+def _kind(dtype: gl.dtype) -> int:
+    return 2 if dtype.is_floating() else 0 if dtype == gl.int1 else 1
+
+
+def common_type(*values: Operand) -> gl.dtype:
+    """The type that Triton converts operands to: a block's where a number is of no wider kind."""
+    blocks = [value for value in values if isinstance(value, Block)]
+    most = max((_kind(value.dtype) for value in blocks), default=-1)
+    taken = [each for each in values if isinstance(each, Block) or _kind(_type_of(each)) > most]
+    return reduce(_wider, map(_type_of, taken))
+
+
+def _wider(one: gl.dtype, other: gl.dtype) -> gl.dtype:
+    """The type of two that Triton converts both to."""
+    if one.is_floating() != other.is_floating():
+        return one if one.is_floating() else other
+    if one.primitive_bitwidth != other.primitive_bitwidth:
+        return max(one, other, key=lambda dtype: dtype.primitive_bitwidth)
+    if one != other and one.is_floating():
+        return gl.float16  # of it and bfloat16
+    return other if other.is_int_unsigned() else one
 
 
 def elementwise(
@@ -195,25 +253,37 @@ def elementwise(
     layout = common_layout(*map(layout_of, values))
     with np.errstate(all="ignore"):
         out = function(*map(plain, values))
-    return Block(rounded(out, dtype := dtype or _dtype_of(*values)), dtype, layout)
+    return Block(rounded(out, dtype := dtype or common_type(*values)), dtype, layout)
+
+
+def _together(
+    function: Callable[..., ArrayLike], one: Operand, other: Operand, common: gl.dtype,
+    dtype: gl.dtype,
+) -> Block:  # fmt: skip
+    """A function of two operands, both converted to a type first, whose result is of another."""
+    layout = common_layout(layout_of(one), layout_of(other))
+    with np.errstate(all="ignore"):
+        out = np.asarray(function(*(rounded(plain(each), common) for each in (one, other))))
+    if dtype == gl.int1 and out.dtype != np.bool_:
+        out = out & 1
+    return Block(rounded(out, dtype), dtype, layout)
 
 
 def _operator(name: str, function: Callable[..., ArrayLike], compares: bool = False) -> None:
-    def dtype_of(*values: Operand) -> gl.dtype:
-        if compares:
-            return gl.int1
-        dtype = _dtype_of(*values)
+    def computed(one: Operand, other: Operand) -> Block:
+        common = common_type(one, other)
         # Triton divides integers, and 16-bit floats, as float32.
-        divided = name == "truediv" or (name == "mod" and dtype.is_floating())
-        return gl.float32 if divided and dtype != gl.float64 else dtype
+        if name == "truediv" or (name == "mod" and common.is_floating()):
+            common = gl.float64 if common == gl.float64 else gl.float32
+        if common == gl.int1 and name in ("add", "sub", "mul"):
+            return _together(function, one, other, gl.uint8, gl.int1)  # with a bit of each
+        return _together(function, one, other, common, gl.int1 if compares else common)
 
     def forward(self: Block, other: Operand | Pointer) -> object:
-        if isinstance(other, Pointer):
-            return NotImplemented
-        return elementwise(function, self, other, dtype=dtype_of(self, other))
+        return NotImplemented if isinstance(other, Pointer) else computed(self, other)
 
     def backward(self: Block, other: Operand) -> Block:
-        return elementwise(function, other, self, dtype=dtype_of(other, self))
+        return computed(other, self)
 
     setattr(Block, f"__{name}__", forward)
     if not compares:

@@ -32,6 +32,43 @@ def halved_store_kernel(x_ptr):
 
 
 @triton.jit
+def relu_kernel(x_ptr):
+    tl.store(x_ptr, tl.relu(tl.load(x_ptr)))
+
+
+@triton.jit
+def transpose_kernel(x_ptr):
+    tl.store(x_ptr + tl.arange(0, 8), tl.sum(tl.transpose(tl.zeros([8, 8], tl.float32), 0, 1), 0))
+
+
+@triton.jit
+def abs_kernel(x_ptr):
+    tl.store(x_ptr, abs(tl.load(x_ptr)))
+
+
+@triton.jit
+def relaxed_kernel(x_ptr):
+    tl.atomic_add(x_ptr, 1.0, "relaxed")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "says"),
+    [
+        (relu_kernel, r"tl has no relu: write tl\.maximum\(x, 0\.0\)"),
+        (transpose_kernel, r"tl has no transpose: tl\.trans\(x\) turns a block"),
+        (abs_kernel, r"Python's abs is not known to a kernel"),
+        (
+            relaxed_kernel,
+            r'by its name, as sem="relaxed" .* tl\.atomic_add takes a mask or a block',
+        ),
+    ],
+)
+def test_what_other_libraries_have_is_named_as_tl_has_it(kernel, says):
+    with pytest.raises(LowerError, match=says):
+        lower(kernel, "*fp32", target="sm_90")
+
+
+@triton.jit
 def product_kernel(x_ptr, out_ptr):
     places = tl.arange(0, 32)[:, None] * 32 + tl.arange(0, 32)
     x = tl.load(x_ptr + places)

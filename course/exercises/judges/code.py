@@ -112,10 +112,14 @@ def _one_change(
     assert isinstance(exercise, CodeExercise)
     limited = find_change.within(kind="interpret", timeout_s=3 * SEARCH_S)
     try:
-        found = limited.ended(exercise.name, source, tried.where)
+        found = limited.ended(exercise.name, source, tried.where).value
     except CourseError:  # it has taken its worker with it
         return Found()
-    return found.value or Found()
+    if found is None or found.source is None:
+        return Found()
+    asked = exercise.name, found.source, True  # what no GPU runs is no mend
+    compiled = _in_child(compile_answer, exercise, "compile", *asked).value
+    return Found() if compiled and compiled.judged.verdict == "does not compile" else found
 
 
 def _with_change(tried: Tried, found: Found) -> Tried:

@@ -48,7 +48,7 @@ def change_that_helps(exercise: CodeExercise, source: Source, where: Where, most
             line = definition.line + change.line - 1
             place = f"{change.look_at} in line {line} of {definition.place}"
             says = f"With one small change it comes out right: look at {place}."
-            return Found(says, change.lacks)
+            return Found(says, change.lacks, changed)
     return Found()
 
 

@@ -38,6 +38,8 @@ POINTERS = ("_ptr", "_ptrs", "_desc")
 MOST_APART = 2
 """How far apart arguments are that are exchanged, where there are many."""
 
+LINES = (ast.Assign, ast.AugAssign, ast.Expr)
+
 Place = ast.AST | tuple[int, int]
 """A node, or the first and the next byte of a text."""
 
@@ -77,6 +79,7 @@ class _Changes:
         self.line_starts = [0, *itertools.accumulate(lengths)]
         function = ast.parse(text).body[0]
         assert isinstance(function, ast.FunctionDef)
+        self.body = function.body
         self.nodes = [each for statement in function.body for each in ast.walk(statement)]
         self.around = {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
         self.known_from = {
@@ -91,7 +94,7 @@ class _Changes:
                 self.known_from.setdefault(node.id, node.lineno)
 
     def all(self) -> Iterator[Change]:
-        for edits in (self._stored(), *map(self._edits, self.nodes)):
+        for edits in (self._stored(), self._order(), *map(self._edits, self.nodes)):
             for edit in edits:
                 if (changed := self._changed(edit)) is not None:
                     look_at = " ".join(self._text(edit.at).split())
@@ -122,6 +125,8 @@ class _Changes:
             yield from self._summand_moved(node)
         elif isinstance(node, ast.UnaryOp):
             yield _Edit(0, node, ((node, f"({self._text(node.operand)})"),))
+            if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+                yield _Edit(1, node, ((node, '-float("inf")'),))
         if isinstance(node, ast.Assign | ast.AugAssign | ast.Expr):
             yield from self._statement(node)
 
@@ -316,6 +321,15 @@ class _Changes:
         for first, second in itertools.combinations(stores, 2):
             one, other = first.args[1], second.args[1]
             yield _Edit(1, first, ((one, self._text(other)), (other, self._text(one))))
+
+    def _order(self) -> Iterator[_Edit]:
+        """Two lines that follow one another, exchanged."""
+        for body in (self.body, *(getattr(each, "body", None) for each in self.nodes)):
+            for first, second in itertools.pairwise(body if isinstance(body, list) else ()):
+                lines = isinstance(first, LINES) and isinstance(second, LINES)
+                if lines and first.lineno < second.lineno:
+                    one, other = self._text(first), self._text(second)
+                    yield _Edit(2, first, ((first, other), (second, one)))
 
     def _statement(self, node: ast.Assign | ast.AugAssign | ast.Expr) -> Iterator[_Edit]:
         """Two of its names or turns exchanged, or its result added up or compared with another."""

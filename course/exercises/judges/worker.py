@@ -30,7 +30,8 @@ TARGET = "sm_90"
 TARGET_IN_WORDS = f"an H100 ({TARGET})"
 UNTIMED = (
     "Nothing was timed here: in place of the tuner's trials, check ran the kernel once "
-    "with each configuration, on the tensors as the run before left them."
+    "with each configuration, on the tensors as the run before left them, or as restore_value or "
+    "reset_to_zero had made them."
 )
 SEARCH_S = 4.0
 """How long small changes of a wrong answer are tried."""
@@ -137,6 +138,8 @@ class Found:
     """The sentence; empty if none was found."""
     lacks: str = ""
     """What is missing there, a "mask", if the slip is that something is."""
+    source: Source | None = None
+    """The answer with that change."""
 
 
 @runs_in("interpret", prepare=_prepare)
