@@ -1,6 +1,8 @@
 """What pictures ask of their arguments."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Collection, Iterable
+from numbers import Real
 
 from course.benching.result import Speeds
 from course.errors import CourseError
@@ -39,10 +41,22 @@ def check_lists(picture: str, deep: int = 1, **given: AnyValue) -> None:
     """Raise CourseError unless what is given are lists or what stands for them, and what they hold
     in turn, so many levels deep."""
     for name, value in given.items():
-        if isinstance(value, str) or not isinstance(value, Iterable):
+        if isinstance(value, str) or not isinstance(value, Collection):
             raise CourseError(f"draw.{picture}: {name} is {shown(value)}, and must be a list.")
         if deep > 1:
             check_lists(picture, deep - 1, **{f"{name}[{i}]": each for i, each in enumerate(value)})
+
+
+def check_numbers(picture: str, **lists: Iterable[object]) -> None:
+    """Raise CourseError unless these are lists of finite numbers, none of them empty."""
+    for name, given in lists.items():
+        numbers = [*given]
+        if not numbers or not all(map(_is_finite, numbers)):
+            raise CourseError(f"draw.{picture}: {name} must hold finite numbers, and some.")
+
+
+def _is_finite(number: object) -> bool:
+    return isinstance(number, Real) and math.isfinite(number)
 
 
 def check_index(name: str, number: object, count: int) -> None:

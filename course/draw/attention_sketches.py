@@ -8,7 +8,7 @@ from course.display.picture import Picture, new_axes
 from course.display.shapes import arrow, box, cell, label
 from course.errors import CourseError
 
-from .arguments import check_index, check_lists, check_whole
+from .arguments import check_index, check_lists, check_numbers, check_whole
 
 MOST = 8
 """Steps along K, key heads, parts and keys of a part."""
@@ -115,6 +115,11 @@ def packing(key_heads: int, group: int) -> Picture:
     return Picture.of_sketch(axes, (-0.6, heads + key_heads + 3.4), (-3, TILE_ROWS + 0.6), alt)
 
 
+def _log_sum_exp(scores: Sequence[float]) -> float:
+    largest = max(scores)
+    return largest + math.log(sum(math.exp(score - largest) for score in scores))
+
+
 def merge(scores: Sequence[Sequence[float]], values: Sequence[Sequence[float]]) -> Picture:
     """Parts of one query's keys, merged by their log-sum-exps.
 
@@ -124,7 +129,9 @@ def merge(scores: Sequence[Sequence[float]], values: Sequence[Sequence[float]]) 
     check_whole("merge", MOST, parts=len(scores))
     if [len(part) for part in scores] != [len(part) for part in values]:
         raise CourseError("draw.merge takes as many values as scores in each part.")
-    lse = [math.log(sum(map(math.exp, part))) for part in scores]
+    for name, parts in (("scores", scores), ("values", values)):
+        check_numbers("merge", **{f"{name}[{i}]": part for i, part in enumerate(parts)})
+    lse = [_log_sum_exp(part) for part in scores]
     own = [
         sum(math.exp(score - total) * value for score, value in zip(part, held, strict=True))
         for part, held, total in zip(scores, values, lse, strict=True)

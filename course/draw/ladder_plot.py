@@ -13,7 +13,7 @@ from course.errors import CourseError
 from course.gpus.measured import gpu_facts, recorded_facts
 from course.gpus.peaks import GPUS
 
-from .arguments import SPEEDS, check_kind
+from .arguments import SPEEDS, check_kind, check_numbers
 from .plot import new_plot, plot_picture, write_beside
 from .series_style import Style, legend_text, style_of
 
@@ -42,6 +42,9 @@ def ladder(result: Speeds, per_byte: Mapping[str, float], x: int | None = None) 
     level roof is the published peak of the tensor cores, where there is one.
     """
     check_kind("ladder", result, Speeds, SPEEDS)
+    check_kind("ladder", per_byte, Mapping, "operations per byte by the names of versions")
+    if per_byte:
+        check_numbers("ladder", per_byte=per_byte.values())
     points = ladder_points(result, per_byte, x)
     x = points[0].x
     l2 = _l2_tb_s(result)

@@ -8,7 +8,7 @@ from course.display.picture import Picture, new_axes
 from course.display.shapes import arrow, cells, label
 from course.errors import CourseError
 
-from .arguments import check_lists
+from .arguments import check_lists, check_numbers
 
 MOST_KEYS, MOST_WIDTH, MOST_TILES = 12, 3, 4
 LETTER = 0.065
@@ -32,11 +32,11 @@ def rescale(
     """
     check_lists("rescale", scores=scores)
     check_lists("rescale", 2, values=values)
+    check_numbers("rescale", scores=scores, **{f"values[{i}]": v for i, v in enumerate(values)})
     row, table = [float(score) for score in scores], [[*map(float, value)] for value in values]
     width = len(table[0]) if table else 0
     fits = 1 <= len(row) <= MOST_KEYS and len(table) == len(row) and 1 <= width <= MOST_WIDTH
-    numbers = [*row, *(number for value in table for number in value)]
-    if not fits or not all(map(math.isfinite, numbers)) or {*map(len, table)} != {width}:
+    if not fits or {*map(len, table)} != {width}:
         raise CourseError(
             f"draw.rescale takes 1 to {MOST_KEYS} finite scores, and for each a value of 1 to "
             f"{MOST_WIDTH} numbers."

@@ -16,6 +16,7 @@ from course.errors import CourseError
 from course.gpus.peaks import Gpu, gpu_of
 from course.tracing.result import Cost, time_text
 
+from .arguments import SPEEDS, check_kind
 from .ladder_plot import draw_point, ladder_points
 from .plot import new_plot, plot_picture, write_beside
 
@@ -47,6 +48,8 @@ def roofline(
     The L2 cache's roof is there where its speed was measured, and left out otherwise. Dashed are
     the roofs of the reader's own GPU, if `course doctor --measure` has measured it.
     """
+    if ladder is not None:
+        check_kind("roofline", ladder, Speeds, SPEEDS)
     named = _named(costs)
     points = ladder_points(ladder, per_byte or {}, x) if ladder is not None else []
     if not named and not points:

@@ -60,6 +60,8 @@ def room(lowered: Lowered, *values: str) -> Picture:
     the place of buffers whose time is over.
     """
     check_kind("room", lowered, Lowered, "a kernel from lower")
+    for name in values:
+        check_kind("room", name, str, 'the names of variables, as "acc"')
     if len(values) > MOST_VALUES or len({*values}) < len(values):
         raise CourseError(f"draw.room shows up to {MOST_VALUES} different values.")
     used = lowered.resources

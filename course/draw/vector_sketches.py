@@ -9,7 +9,7 @@ from course.display.picture import Picture, new_axes
 from course.display.shapes import arrow, cell, cells, label, masked_cell
 from course.errors import CourseError
 
-from .arguments import check_lists, check_whole
+from .arguments import check_lists, check_numbers, check_whole
 
 MOST_ELEMENTS = 64
 MOST_PROGRAMS = 64
@@ -102,8 +102,9 @@ def online(values: Sequence[float], block: int) -> Picture:
     """
     check_lists("online", values=values)
     check_whole("online", block=block)
+    check_numbers("online", values=values)
     row = [float(value) for value in values]
-    if not 1 <= len(row) <= MOST_NUMBERS or not all(map(math.isfinite, row)):
+    if len(row) > MOST_NUMBERS:
         raise CourseError(f"draw.online shows 1 to {MOST_NUMBERS} finite numbers.")
     axes = new_axes(8, 1.75)
     maximum, total, sentences = -math.inf, 0.0, []

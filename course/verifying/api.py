@@ -13,7 +13,7 @@ from course.isolate.function_source import Source, source_of
 from course.progress_bar import track
 from course.tracing.time_limit import Stopped, limited
 from course.triton_internals.jit_functions import plain_function
-from course.type_names import Function, kind_of
+from course.type_names import Function, kind_of, shown
 
 from .compare import Tolerance
 from .inputs import CPU_MODE_ELEMENTS, CPU_MODE_SECONDS, Case
@@ -80,6 +80,12 @@ def verify(
             f"takes the same tensors. This is {kind_of(reference)}."
         )
     cases = _checked(cases)
+    if tolerance is not None and not isinstance(tolerance, Tolerance):
+        takes = "a Tolerance, as Tolerance(relative=1e-3); what is allowed on top of the usual goes"
+        raise CourseError(f"tolerance is {shown(tolerance)}, and must be {takes} to absolute.")
+    _check_numbers(0, absolute=0 if callable(absolute) else absolute)
+    _check_numbers(1, block=1 if block is None else block, most_elements=most_elements)
+    _check_numbers(1e-3, case_s=case_s)
     name = getattr(function, "__name__", type(function).__name__)
     trial = Trial(function, reference, tolerance, absolute, contiguous, block, strict_promises)
     outcomes: list[CaseOutcome] = []
@@ -108,6 +114,13 @@ def verify(
     if source and verified.right:
         verified = _sanitized(verified, source, cases, sanitizers)
     return replace(verified, advice=_advice(function)) if verified.wrong else verified
+
+
+def _check_numbers(least: float, **numbers: object) -> None:
+    """Raise CourseError unless these are numbers of so much at least."""
+    for name, number in numbers.items():
+        if isinstance(number, bool) or not isinstance(number, (int, float)) or number < least:
+            raise CourseError(f"{name} is {shown(number)}, and must be a number from {least:g} on.")
 
 
 def _again(outcome: CaseOutcome) -> CaseOutcome:

@@ -68,6 +68,12 @@ class Trial:
         tensors = [guarded.tensor for guarded in inputs]
         before = [bits(guarded.buffer).clone() for guarded in inputs]
         expected = _expect(self, case, tensors)
+        for number, guarded in enumerate(inputs):
+            if not torch.equal(bits(guarded.buffer), before[number]):
+                raise CourseError(
+                    f"The reference changes its input {names.of_input(number)}: give verify one "
+                    "that leaves its inputs as they are, as without inplace=True."
+                )
         allocated = GuardedAllocations()
         log = AccessLog(
             lambda launch: _regions(names.of(launch, inputs, allocated)),
@@ -200,6 +206,12 @@ class Trial:
         absolute = self.absolute
         if callable(absolute):
             absolute = absolute(*case.arguments(DEVICE))
+            shape = tuple(getattr(absolute, "shape", ()))
+            if shape not in ((), tuple(out.shape)):
+                raise CourseError(
+                    f"absolute has given a tensor of shape {shape}, and must give a number, or one "
+                    f"for each element of the result, {tuple(out.shape)}."
+                )
         return (self.tolerance or tolerance_for(out.dtype)).plus(absolute)
 
     def _allowed(self, case: Case, out: Tensor, expected: "_Expected") -> Tolerance:

@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import math
 import re
 from pathlib import Path
 
@@ -417,11 +418,19 @@ def test_the_hierarchy_deals_a_block_out_as_the_compiler_does(block_size, num_wa
         (lambda: draw.online(3, 2), "values is 3, and must be a list"),
         (lambda: draw.merge([[1]], [2]), "values[0] is 2, and must be a list"),
         (lambda: draw.rescale("x", [[1]], 1), "scores is 'x', and must be a list"),
+        (lambda: draw.broadcast(iter([1]), [0]), "rows is a list_iterator, and must be a list"),
+        (lambda: draw.online([None], 1), "values must hold finite numbers"),
+        (lambda: draw.rescale([1], [["x"]], 1), "values[0] must hold finite numbers"),
+        (lambda: draw.merge([[]], [[]]), "scores[0] must hold finite numbers, and some"),
+        (lambda: draw.merge([[1], [-math.inf]], [[1], [2]]), "scores[1] must hold finite numbers"),
+        (lambda: draw.ladder(recorded("matmul"), [1]), "operations per byte by the names of vers"),
+        (lambda: draw.ladder(recorded("matmul"), {"torch": "a"}), "per_byte must hold finite num"),
+        (lambda: draw.roofline(ladder=5), "what `bench` or `recorded` returned"),
         (lambda: draw.queue(lower), "n_programs is a function, and must be a whole number of 1"),
         (lambda: draw.broadcast([], [1]), "takes 1 to 8 whole numbers as rows"),
         (lambda: draw.broadcast([1], [0.5]), "takes 1 to 8 whole numbers as cols"),
         (lambda: draw.rescale([1, 2], [[1]], 1), "for each a value of 1 to 3 numbers"),
-        (lambda: draw.rescale([1], [[float("inf")]], 1), "takes 1 to 12 finite scores"),
+        (lambda: draw.rescale([1], [[float("inf")]], 1), "values[0] must hold finite numbers"),
         (lambda: draw.rescale([1] * 8, [[1]] * 8, 1), "up to 4 tiles: block is 1 for 8 keys"),
         (lambda: draw.rescale([1], [[1]], 1, alpha=2), "takes a name as alpha; it is 2"),
         (lambda: draw.specialized(4), "consumers is 4, and must be a whole number of 1 to 3"),

@@ -1,6 +1,7 @@
 """verify accepts what is right and says of every planted mistake what is wrong with it."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -337,6 +338,37 @@ def test_out_arguments_are_allowed():
 def test_no_cases_is_a_sentence():
     with pytest.raises(CourseError, match="verify was given no cases"):
         verify(add, torch.add, [])
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"tolerance": 1e-3}, "tolerance is 0.001, and must be a Tolerance"),
+        ({"absolute": "x"}, "absolute is 'x', and must be a number from 0 on"),
+        ({"absolute": -1}, "absolute is -1, and must be a number from 0 on"),
+        ({"absolute": lambda x: torch.ones(3)}, "given a tensor of shape (3,), and must give"),
+        ({"case_s": -1}, "case_s is -1, and must be a number from 0.001 on"),
+        ({"block": "x"}, "block is 'x', and must be a number from 1 on"),
+        ({"most_elements": True}, "most_elements is True, and must be a number from 1 on"),
+    ],
+)
+def test_options_of_another_kind_are_a_sentence(options, says):
+    with pytest.raises(CourseError, match=re.escape(says)):
+        verify(torch.clone, torch.clone, [Case((Input((10,)),))], **options)
+
+
+@pytest.mark.parametrize("dtypes", [torch.float16, ()])
+def test_vectors_of_no_dtypes_are_a_sentence(dtypes):
+    with pytest.raises(CourseError, match="vectors takes a tuple of floating-point dtypes"):
+        vectors(1, dtypes)
+
+
+def test_a_reference_that_works_in_place_is_named_and_not_the_function():
+    def reference(x):
+        return torch.nn.functional.relu(x, inplace=True)
+
+    with pytest.raises(CourseError, match="The reference changes its input x"):
+        verify(lambda x: x.clamp(min=0), reference, [Case((Input((10,)),))])
 
 
 def test_a_tolerance_of_ones_own():
