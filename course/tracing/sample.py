@@ -90,9 +90,15 @@ def weights(sizes: np.ndarray | None, followed: list[int], total: int) -> np.nda
     sizes: how much each program has to do, if that is known. One between two sizes that were
         followed is stood for by both, in parts such that its own size is met, and a larger one by
         the largest, as often as it is larger.
-    followed: numbers of programs in the grid.
+    followed: numbers of programs in the grid. Without sizes, and of a whole sample, what lies
+        between two runs of neighbors is stood for by the halves of these that face it: work that
+        only the first programs have, or the last, is not taken for that of others.
     """
-    if sizes is None or len(followed) == total:
+    if len(followed) == total:
+        return np.ones(total)
+    if sizes is None and len(followed) >= MOST_SAMPLED:
+        return _by_place(np.asarray(followed), total)
+    if sizes is None:
         return np.full(len(followed), total / len(followed))
     there, which, times = np.unique(sizes[followed], return_inverse=True, return_counts=True)
     larger = np.maximum(1, sizes / max(1, there[-1]))
@@ -103,3 +109,21 @@ def weights(sizes: np.ndarray | None, followed: list[int], total: int) -> np.nda
     stood_for = np.bincount(right, (1 - part) * larger, len(there))
     stood_for += np.bincount(left, part, len(there))
     return stood_for[which] / times[which]
+
+
+def _by_place(followed: np.ndarray, total: int) -> np.ndarray:
+    """How many programs each one stands for that lies in a run of neighbors."""
+    order = np.argsort(followed)
+    numbers, weight = followed[order], np.ones(len(followed))
+    ends = np.flatnonzero(np.diff(numbers) > 1)
+    firsts, lasts = [0, *(ends + 1)], [*ends, len(numbers) - 1]
+    before = np.diff([-1, *numbers])[firsts] - 1.0
+    behind = np.append(before[1:], total - 1 - numbers[-1])
+    before[1:], behind[:-1] = before[1:] / 2, behind[:-1] / 2
+    for first, last, left, right in zip(firsts, lasts, before, behind, strict=True):
+        half = (last - first) // 2 + 1
+        weight[first : first + half] += left / half
+        weight[last + 1 - half : last + 1] += right / half
+    out = np.empty(len(followed))
+    out[order] = weight
+    return out

@@ -111,6 +111,15 @@ def test_wherever_an_order_is_cut_off_it_stands_for_the_whole_grid(programs, mos
         assert np.mean(order[:cut]) == pytest.approx((programs - 1) / 2, rel=0.08)
 
 
+def test_work_at_the_end_of_a_grid_is_not_taken_for_that_of_others():
+    x = torch.randn(4096)
+    counted = course.cost(kernels.first_kernel, (5000,), x, torch.empty_like(x), 4096, BLOCK=256)
+    assert counted.bytes_loaded == counted.bytes_stored == 4096 * 4
+    followed = [x for x, _, _ in Plan().programs((5000, 1, 1))]
+    assert weights(None, followed, 5000).sum() == pytest.approx(5000)
+    assert weights(None, followed, 5000).min() == 1
+
+
 def test_programs_stand_for_those_of_their_size():
     sizes = np.array([1, 1, 1, 3, 5, 9, 9, 50])
     stand_for = weights(sizes, [0, 5, 7], len(sizes))
