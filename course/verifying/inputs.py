@@ -238,7 +238,9 @@ def vectors(count: int = 1, dtypes: tuple[torch.dtype, ...] = FLOATS) -> list[Ca
     """
     if type(count) is not int or count < 1:
         raise CourseError(f"vectors takes how many there are, as vectors(2); it is {count!r:.60}.")
-    _check_floats("vectors", dtypes)
+    listed = dtypes if isinstance(dtypes, (tuple, list)) else ()
+    if not listed or not all(isinstance(each, torch.dtype) for each in listed):
+        raise CourseError(f"vectors takes dtypes, as (torch.float16,); these are {dtypes!r:.60}.")
 
     def case(n: int, dtype: torch.dtype, layout: str = CONTIGUOUS, values: str = "normal") -> Case:
         return Case((Input((n,), dtype, layout, values),) * count, seed=n)
