@@ -31,11 +31,14 @@ def simulate(
     Partitions take turns, and what is asynchronous happens as late as it may: so memory that is
     read too early, or overwritten too soon, is found where a GPU may be lucky.
 
-    Blocks of different layouts in one operation are refused, as by Gluon's compiler, and layouts
-    for another number of warps; the compiler alone works out layouts that are left open. Lanes or
-    programs that write different values to one place are found. A program is stopped after so many
-    steps, not seconds. Not looked at: how long anything takes, waits between the threads of a
-    partition, which the compiler places, and the fence behind a barrier's initialization.
+    Blocks of different layouts in one operation are refused, as by Gluon's compiler, layouts for
+    another number of warps, and blocks that do not fit a buffer; the compiler alone works out
+    layouts that are left open. Lanes or programs that write different values to one place are
+    found, programs that read what another one writes, and partitions that share a buffer with no
+    barrier in between. A program is stopped after so many steps, not seconds. Not looked at: how
+    long anything takes, waits between the threads of a partition, which the compiler places, the
+    fence behind a barrier's initialization, how much shared memory is alive at once, and what
+    Python's own integers do in a loop where a GPU's would wrap.
 
     grid, args, kwargs: as for a launch; what a tuner would choose is given too. orders: who goes
     next; the kernel is run once in each of them.
@@ -54,7 +57,7 @@ def simulate(
     x, y, z = (*axes, 1, 1)[:3]
     # As a GPU numbers them: along x first.
     places = [(i, j, k) for k in range(z) for j in range(y) for i in range(x)]
-    if not orders or not {*orders} <= {*ORDERS}:
+    if not isinstance(orders, (tuple, list)) or not orders or not {*orders} <= {*ORDERS}:
         raise CourseError(f"simulate takes some of the orders {ORDERS}, and not {orders!r}.")
     bound = _bound(kernel, args, kwargs, num_warps)
     constants = {parameter.name for parameter in kernel.params if parameter.is_constexpr}

@@ -57,6 +57,8 @@ class Storages:
         """A tensor's storage. name: the argument's."""
         if tensor.device.type == "meta":
             raise CourseError("simulate computes: give it tensors that have memory.")
+        if tensor.layout != torch.strided:
+            raise CourseError(f"simulate takes dense tensors, and {name} is sparse.")
         key = (tensor.untyped_storage().data_ptr(), tensor.dtype)
         others = {dtype for address, dtype in self._storages if address == key[0] != 0}
         if others - {tensor.dtype}:

@@ -81,6 +81,8 @@ def test_a_kernel_may_take_num_warps():
     [
         ((), {}, r"warps_kernel takes \(out_ptr.*missing a required argument: 'out_ptr'"),
         ((torch.zeros(1),), {"orders": []}, "some of the orders .*, and not"),
+        ((torch.zeros(1),), {"orders": 5}, "some of the orders .*, and not 5"),
+        ((torch.zeros(1).to_sparse(),), {}, "takes dense tensors, and out_ptr is sparse"),
         ((torch.zeros(1),), {"orders": ["sideways"]}, "some of the orders .*, and not"),
         (
             (torch.zeros(1).to(torch.float8_e4m3fn),),
