@@ -56,13 +56,14 @@ def change_candidates(exercise_name: str, source: Source) -> list[tuple[Definiti
     """What is to be tried in the functions that the exercise asks for, first in lines that it has
     not given. In functions of other names, those of the answer's own file or cell."""
     statement = statement_of(exercise_name)
-    given = {line.strip() for line in statement.stub.split("\n")} if statement else set()
+    stub = statement.stub if statement else ""
+    given = {line.strip() for line in stub.split("\n")}
 
     def order(definition: Definition, change: Change) -> tuple[bool, int]:
         return definition.text.split("\n")[change.line - 1].strip() in given, change.rank
 
     last = source.definitions[-1].place
-    asked = [each for each in source.definitions if f"def {each.name}(" in "".join(given)]
+    asked = [each for each in source.definitions if f"def {each.name}(" in stub]
     own = asked or [each for each in source.definitions if each.place == last]
     changes = [
         (definition, change)

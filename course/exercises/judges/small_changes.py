@@ -39,7 +39,7 @@ MOST_APART = 2
 """How far apart arguments are that are exchanged, where there are many."""
 
 LINES = (ast.Assign, ast.AugAssign, ast.Expr)
-
+"""Statements that may have been meant in another order."""
 Place = ast.AST | tuple[int, int]
 """A node, or the first and the next byte of a text."""
 
