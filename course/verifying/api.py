@@ -83,9 +83,8 @@ def verify(
     if tolerance is not None and not isinstance(tolerance, Tolerance):
         takes = "a Tolerance, as Tolerance(relative=1e-3); what is allowed on top of the usual goes"
         raise CourseError(f"tolerance is {shown(tolerance)}, and must be {takes} to absolute.")
-    _check_numbers(0, absolute=0 if callable(absolute) else absolute)
+    _check_numbers(0, absolute=0 if callable(absolute) else absolute, case_s=case_s)
     _check_numbers(1, block=1 if block is None else block, most_elements=most_elements)
-    _check_numbers(1e-3, case_s=case_s)
     name = getattr(function, "__name__", type(function).__name__)
     trial = Trial(function, reference, tolerance, absolute, contiguous, block, strict_promises)
     outcomes: list[CaseOutcome] = []

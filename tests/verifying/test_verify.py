@@ -347,7 +347,7 @@ def test_no_cases_is_a_sentence():
         ({"absolute": "x"}, "absolute is 'x', and must be a number from 0 on"),
         ({"absolute": -1}, "absolute is -1, and must be a number from 0 on"),
         ({"absolute": lambda x: torch.ones(3)}, "given a tensor of shape (3,), and must give"),
-        ({"case_s": -1}, "case_s is -1, and must be a number from 0.001 on"),
+        ({"case_s": -1}, "case_s is -1, and must be a number from 0 on"),
         ({"block": "x"}, "block is 'x', and must be a number from 1 on"),
         ({"most_elements": True}, "most_elements is True, and must be a number from 1 on"),
     ],
