@@ -60,6 +60,7 @@ class Report:
 
 def check(site: Path) -> Report:
     """Look at all pages and style sheets of a site."""
+    site = site.resolve()
     pages = {path.relative_to(site).as_posix(): read(path) for path in sorted(site.rglob("*.html"))}
     report = Report(len(pages))
     for name, page in pages.items():
@@ -114,6 +115,7 @@ def _inside(site: Path, name: str, path: str) -> str | None:
         return name
     goal = (site / name).parent / unquote(path)
     goal = goal / "index.html" if goal.is_dir() else goal
-    if not goal.is_file() or not goal.resolve().is_relative_to(site.resolve()):
+    goal = goal.resolve()
+    if not goal.is_file() or not goal.is_relative_to(site):
         return None
-    return goal.resolve().relative_to(site.resolve()).as_posix()
+    return goal.relative_to(site).as_posix()
