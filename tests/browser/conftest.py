@@ -107,6 +107,8 @@ def browser():
             "--disable-dev-shm-usage",
             "--disable-gpu",
             "--disable-background-networking",
+            # The address bar would start two processes for each context.
+            "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup,SpareRendererForSitePerProcess",
         ]
         running = started.chromium.launch(executable_path=find_browser(), args=options)
         yield running

@@ -1,7 +1,9 @@
 """pytest: the CPU time that a run takes, of all its processes together, and which files take most.
 
 A file's time begins where that of the file before ended, in the same process: it holds what its
-fixtures take, and what is started for it and used by later files too.
+fixtures take, and what is started for it and used by later files too. What a browser's processes
+took is lost where the browser ends them itself: what the machine has computed meanwhile holds it,
+beside whatever else ran there.
 """
 
 import os
@@ -9,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-from tests.support.processes import computed_s
+from tests.support.processes import computed_s, machine_computed_s
 
 MOST_FILES = 12
 """How many files the last lines name."""
@@ -26,6 +28,7 @@ class CpuTimes:
         self.config = config
         self.by_file: Counter[str] = Counter()
         self.of_workers = 0.0
+        self._machine_before_s = machine_computed_s()
         self._before_s = 0.0
 
     def pytest_collection_finish(self) -> None:
@@ -54,6 +57,9 @@ class CpuTimes:
 
     def pytest_terminal_summary(self, terminalreporter) -> None:
         total_s = self.of_workers + sum(os.times()[:2]) if self.of_workers else computed_s()
-        terminalreporter.section(f"CPU time of all processes: {total_s:,.0f} s")
+        machine_s = machine_computed_s() - self._machine_before_s
+        terminalreporter.section(
+            f"CPU time of all processes: {total_s:,.0f} s, of the whole machine: {machine_s:,.0f} s"
+        )
         for file, seconds in self.by_file.most_common(MOST_FILES):
             terminalreporter.line(f"{seconds:8,.1f} s  {file}")

@@ -52,3 +52,11 @@ def computed_s() -> float:
         with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
             computed += sum(process.cpu_times()[:4])
     return computed
+
+
+def machine_computed_s() -> float:
+    """CPU seconds of whatever has run on this machine since it started."""
+    import psutil
+
+    times = psutil.cpu_times()
+    return times.user + times.nice + times.system
