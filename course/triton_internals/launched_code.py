@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from triton import JITFunction
@@ -10,12 +10,16 @@ from triton.compiler.compiler import make_backend
 
 from course.type_names import AnyValue, AnyValues
 
-from .compiler import known_by_its_files
+from .compiler import CompiledKernel, known_by_its_files
 from .profile_buffer import set_profile_buffer
 
 
 class Launcher:
     """A launch whose arguments Triton has described once. Only on a GPU."""
+
+    _loaded: ClassVar[list[CompiledKernel]] = []
+    """Codes stay loaded until the process ends: Triton 3.9 unloads one with its last reference, and
+    that waits for the kernel which runs, even for one that never ends."""
 
     def __init__(
         self, kernel: JITFunction, grid: tuple[int, ...], args: list[AnyValue], kwargs: AnyValues
@@ -43,6 +47,7 @@ class Launcher:
         code.packed_metadata = make_backend(code.metadata.target).pack_metadata(code.metadata)
         code.kernel, code.module, code.function, code._run = binary, None, None, None
         run: Any = code.run  # loads it
+        self._loaded.append(code)
         stream = torch.cuda.current_stream().cuda_stream
 
         def launch() -> None:
