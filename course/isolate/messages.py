@@ -79,7 +79,7 @@ def pack_arguments(arguments: tuple[Any, ...]) -> bytes:
 def call_packed(function: Function, packed: bytes) -> bytes:
     """Call a function with packed arguments, as its type hints have them; its `Returned`, packed.
 
-    A CourseError that it raises is an returned; any other exception is raised here.
+    A CourseError that it raises is returned as well; any other exception is raised here.
     """
     arguments = msgspec.msgpack.decode(packed, type=list[msgspec.Raw])
     try:

@@ -15,7 +15,7 @@ from course.errors import CourseError
 from course.files import write_whole
 from course.progress_bar import track
 
-from . import lint
+from . import source_rules
 from .folders import NOTEBOOKS, SOLUTIONS
 from .order import lesson_sources, lessons_named
 from .without_solutions import METADATA, derive
@@ -41,7 +41,7 @@ def build(
     sources = lessons_named(lessons, lesson_sources(solutions))
     written = []
     for source in track(sources, "Running the lessons"):
-        if problems := lint.problems(source):
+        if problems := source_rules.problems(source):
             raise CourseError("\n".join(problems))
         notebook = derive(source)
         path = notebooks / f"{source.stem}.ipynb"
@@ -119,7 +119,7 @@ def out_of_sync(solutions: Path = SOLUTIONS, notebooks: Path = NOTEBOOKS) -> lis
         if path.stem not in sources
     ]
     for stem, source in sources.items():
-        sentences += lint.problems(source)
+        sentences += source_rules.problems(source)
         path, name = notebooks / f"{stem}.ipynb", f"notebooks/{stem}.ipynb"
         if path.is_file():
             sentences += [f"{name} {problem}" for problem in _differences(derive(source), path)]

@@ -4,5 +4,5 @@ Typed are `simulate` (api.py) and `on_hopper` (hopper.py). A program (program.py
 with its module's names replaced (machine.py): by names.py and what that lists, *_names.py, in
 partitions that take turns (partitions.py). What goes wrong is found where it happens: a wait that
 never ends in barriers.py and partitions.py, a copy or product that nobody has waited for in
-memory.py and product_names.py, a missing fence in proxies.py.
+shared_memory.py and product_names.py, a missing fence in proxies.py.
 """

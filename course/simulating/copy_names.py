@@ -9,9 +9,9 @@ import numpy as np
 from .barriers import Barriers
 from .constants import Constant
 from .faults import SimulationError
-from .memory import Buffer, Memory, Pending
+from .global_memory import Storage
 from .program import ProgramNames
-from .storage import Storage
+from .shared_memory import Buffer, Memory, Pending
 from .tensors import Descriptor, Sums
 from .values import Operand, Pointer, plain
 

@@ -18,8 +18,8 @@ from .constants import Constant, Layout, SharedLayout, unwrapped
 from .faults import HazardError, SimulationError
 from .kernel_values import KernelFunction, Value
 from .layouts import check_warps, common_layout
-from .memory import Buffer
 from .program import ProgramNames
+from .shared_memory import Buffer
 from .values import (
     NUMPY,
     Block,

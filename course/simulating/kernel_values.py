@@ -8,7 +8,7 @@ from triton.experimental.gluon.nvidia.hopper import TensorDescriptor as HostDesc
 
 from .barriers import Barriers
 from .constants import Constant
-from .memory import Buffer
+from .shared_memory import Buffer
 from .tensors import Descriptor
 from .values import Block, Pointer
 

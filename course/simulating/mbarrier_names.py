@@ -8,8 +8,8 @@ from triton.experimental.gluon.language.nvidia.hopper.mbarrier import MBarrierLa
 from .barriers import Barrier, Barriers
 from .constants import unwrapped
 from .faults import Lack
-from .memory import Buffer
 from .program import ProgramNames, kernel_frame
+from .shared_memory import Buffer
 from .values import Operand, plain
 
 

@@ -18,7 +18,7 @@ from .faults import DeadlockError, Fault, Lack, SimulationError
 if TYPE_CHECKING:
     from .copy_names import Store
     from .kernel_values import Value
-    from .memory import Pending
+    from .shared_memory import Pending
 
 
 Effect = Callable[[], None]

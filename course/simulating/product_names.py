@@ -8,8 +8,8 @@ from triton.experimental.gluon import language as gl
 
 from .constants import Constant
 from .faults import HazardError, SimulationError
-from .memory import Buffer
 from .program import ProgramNames
+from .shared_memory import Buffer
 from .values import Block, Operand, plain, rounded
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .faults import SimulationError, UnsupportedError
-from .memory import Memory
 from .partitions import Partition, Turns, UnderWay
+from .shared_memory import Memory
 
 if TYPE_CHECKING:
     from .copy_names import Store

@@ -16,7 +16,7 @@ from course.errors import CourseError
 
 from .constants import SharedLayout
 from .faults import HazardError, OnlyKnown, SimulationError, UnsupportedError
-from .storage import NOBODY, Storage
+from .global_memory import NOBODY, Storage
 from .values import TORCH, Block, Pointer
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from triton.language import pointer_type
 
 from .constants import Layout, unwrapped
 from .faults import HazardError, OnlyKnown, SimulationError
+from .global_memory import Storage
 from .layouts import common_layout, expanded_layout, sliced_layout
-from .storage import Storage
 
 NUMPY = {
     gl.float16: np.float16, gl.bfloat16: np.float32, gl.float32: np.float32,

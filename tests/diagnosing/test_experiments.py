@@ -11,10 +11,10 @@ from course.diagnosing import api
 from course.diagnosing.experiments import words
 from course.diagnosing.experiments.blame import CAUSES
 from course.diagnosing.experiments.clocks import Clocks
+from course.diagnosing.experiments.ptx_variants import KINDS
 from course.diagnosing.experiments.read_ptx import Ptx
 from course.diagnosing.experiments.result import Experiment
 from course.diagnosing.experiments.run import Candidate, candidates_for, timed_together
-from course.diagnosing.experiments.variants import KINDS
 from course.diagnosing.experiments.whole import reversed_order
 from course.diagnosing.experiments.worker import Code, EndedError, Times
 from course.diagnosing.result import Finding

@@ -13,8 +13,8 @@ from course.diagnosing.experiments.assembly import assemble, assembled, code_of
 from course.diagnosing.experiments.clocks import clocks_of, with_clocks
 from course.diagnosing.experiments.edits import NEVER
 from course.diagnosing.experiments.parameter_changes import cures_of, in_float32
+from course.diagnosing.experiments.ptx_variants import variants_of
 from course.diagnosing.experiments.read_ptx import Ptx
-from course.diagnosing.experiments.variants import variants_of
 from course.diagnosing.experiments.whole import ended_at_once, narrow_divisions, relaxed
 from tests.diagnosing import (
     kernels_atomics,

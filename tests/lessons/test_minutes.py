@@ -4,7 +4,7 @@ import nbformat
 import pytest
 
 from course.errors import CourseError
-from course.lessons import lint, minutes
+from course.lessons import minutes, source_rules
 
 markdown, code = nbformat.v4.new_markdown_cell, nbformat.v4.new_code_cell
 STUB = "# exercise product-loop\n# about 2 lines from here\na = 1\n\nb = 2\n# to here"
@@ -111,7 +111,7 @@ def test_lint_and_the_command_know_of_it(tmp_path):
     source = tmp_path / "05-example.py"
     head = HEAD.replace("\n", "\n# ").replace("| One | 3 |", "| One | 25 |")
     source.write_text(f"# %% [markdown]\n# {head}\n\n# %% [markdown]\n# ## One\n")
-    assert any("the table of minutes" in sentence for sentence in lint.problems(source))
+    assert any("the table of minutes" in sentence for sentence in source_rules.problems(source))
     assert minutes.report(["05"], tmp_path)[0].startswith(minutes.TABLE)
     with pytest.raises(CourseError, match="no lesson '06': there is 05"):
         minutes.report(["06"], tmp_path)

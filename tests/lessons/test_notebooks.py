@@ -1,5 +1,6 @@
 """Notebooks are derived from their sources, the same each time; a lesson keeps its contract."""
 
+import itertools
 import re
 import shutil
 from pathlib import Path
@@ -10,7 +11,7 @@ from typer.testing import CliRunner
 
 from course.cli import app
 from course.errors import CourseError
-from course.lessons import lint, notebooks
+from course.lessons import notebooks, source_rules
 from course.lessons.folders import NOTEBOOKS, SOLUTIONS
 from course.lessons.order import lesson_sources
 from course.lessons.without_solutions import derive, solved, stub
@@ -240,7 +241,9 @@ BROKEN = [
 def test_a_lesson_that_breaks_the_contract_is_not_built(lesson, old, new, says):
     assert old in LESSON
     lesson.write_text(LESSON.replace(old, new))
-    assert any(says in problem for problem in lint.problems(lesson)), lint.problems(lesson)
+    assert any(says in problem for problem in source_rules.problems(lesson)), source_rules.problems(
+        lesson
+    )
     with pytest.raises(CourseError):
         build(lesson)
     assert not list((lesson.parent.parent / "notebooks").glob("*.ipynb"))
@@ -275,7 +278,7 @@ def test_an_exercise_has_the_number_of_its_place(lesson):
     second = first.replace("product-loop", "product-of-any-size")
     said = "# %% [markdown]\n# See {product-loop}.\n"
     lesson.write_text(LESSON[:start] + second + first + said + LESSON[end:])
-    assert lint.problems(lesson) == []
+    assert source_rules.problems(lesson) == []
     texts = [cell.source for cell in derive(lesson).cells]
     assert "### Exercise 05.2 · Double it (core)" in "\n".join(texts)
     assert "See 05.2." in texts
@@ -284,7 +287,7 @@ def test_an_exercise_has_the_number_of_its_place(lesson):
 def test_two_exercises_of_one_name_are_refused(lesson):
     start, end = LESSON.index("# %% [markdown]\n# ###"), LESSON.index('# %% tags=["nbval')
     lesson.write_text(LESSON[:end] + LESSON[start:])
-    assert "there are two exercises 'product-loop'" in lint.problems(lesson)[0]
+    assert "there are two exercises 'product-loop'" in source_rules.problems(lesson)[0]
 
 
 def test_the_marks_of_an_exercise_are_no_lines_of_its_cell(lesson):
@@ -292,8 +295,8 @@ def test_the_marks_of_an_exercise_are_no_lines_of_its_cell(lesson):
     marked = "\n".join(
         ["# exercise product-loop", "y = 0", "# about 9 lines from here", *lines, "# to here"]
     )
-    assert not list(lint._size_problems(marked.split("\n"), 10))
-    assert list(lint._size_problems([*marked.split("\n"), "z = 0"], 10))
+    assert not list(source_rules._size_problems(marked.split("\n"), 10))
+    assert list(source_rules._size_problems([*marked.split("\n"), "z = 0"], 10))
 
 
 def test_a_cell_without_markers_is_its_own_stub():
@@ -301,7 +304,8 @@ def test_a_cell_without_markers_is_its_own_stub():
 
 
 def test_every_lesson_of_the_course_keeps_the_contract():
-    assert [text for source in lesson_sources(SOLUTIONS) for text in lint.problems(source)] == []
+    problems = map(source_rules.problems, lesson_sources(SOLUTIONS))
+    assert [*itertools.chain.from_iterable(problems)] == []
 
 
 def test_no_kept_notebook_names_a_place_of_the_machine_that_built_it():

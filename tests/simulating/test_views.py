@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from course.simulating.memory import _reshaped
+from course.simulating.shared_memory import _reshaped
 
 
 def test_a_view_of_another_shape_shares_memory():

@@ -13,7 +13,7 @@ from course.lowering.result import Lowered
 from course.lowering.sass import nvidia_tool
 
 from ..machine_code import MachineCode, parsed
-from .variants import ADDRESSES, Variant
+from .ptx_variants import ADDRESSES, Variant
 
 TIMEOUT_S = 20
 KEPT = 0.5

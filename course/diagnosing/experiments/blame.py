@@ -7,8 +7,8 @@ from course.lowering.locations import Frame
 
 from ..evidence import Evidence
 from ..result import LEAST_GAIN, Finding
+from .ptx_variants import ADDRESSES, DIVISIONS, MEMORY
 from .result import Experiment, Experiments
-from .variants import ADDRESSES, DIVISIONS, MEMORY
 from .words import WORDS
 
 LEAST_BOUND = 1.15

@@ -19,9 +19,9 @@ from course.tracing.launch import PackedLaunch
 from .assembly import assemble, assembled, code_of
 from .clocks import with_clocks
 from .parameter_changes import cures_of
+from .ptx_variants import CLOCKS, EMPTY, Variant, variants_of
 from .read_ptx import Ptx
 from .result import Experiment, Experiments
-from .variants import CLOCKS, EMPTY, Variant, variants_of
 from .whole import ended_at_once, from_one_place, narrow_divisions, relaxed, reversed_order
 from .worker import MOST_ROUNDS, Code, EndedError, Times, timed
 

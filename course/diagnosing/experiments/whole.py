@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from .edits import NEVER, with_never
+from .ptx_variants import ADDRESSES, DIVISIONS, EMPTY, ORDER, Variant, spins, touches, variant_of
 from .read_ptx import PROGRAM_NUMBER, PROGRAM_REGISTERS, Instruction, Ptx, begun_with, pointers
-from .variants import ADDRESSES, DIVISIONS, EMPTY, ORDER, Variant, spins, touches, variant_of
 
 PLACES, PLACE_BYTES = 16, 4096
 """Places from which loads are served in turn, and the bytes of each: 32 for each of 128 threads."""

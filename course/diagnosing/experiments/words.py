@@ -1,7 +1,7 @@
 """What is said of an experiment that no rule explains."""
 
 from ..rules.instructions import NARROW_DIVISION, NO_DIVISION
-from .variants import ADDRESSES, DIVISIONS, ORDER
+from .ptx_variants import ADDRESSES, DIVISIONS, ORDER
 
 WORDS = {
     "loads": (
