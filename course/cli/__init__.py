@@ -197,9 +197,13 @@ def _kernel_and_arguments(
     parts = split_signature(signature)
     by_name = [part for part in parts if re.match(r"\w+=", part)]
     in_order = [part for part in parts if part not in by_name]
-    options: AnyValues = {"num_warps": num_warps, "num_stages": num_stages}
-    options = {key: value for key, value in options.items() if value is not None}
-    return file, name, in_order, options | dict(part.split("=", 1) for part in by_name)
+    given = {"num_warps": num_warps, "num_stages": num_stages}
+    options: AnyValues = {key: value for key, value in given.items() if value is not None}
+    for key, value in (part.split("=", 1) for part in by_name):
+        if key in options:
+            raise CourseError(f"{key} is given twice: as {options[key]} and as {value}.")
+        options[key] = value
+    return file, name, in_order, options
 
 
 @app.command()

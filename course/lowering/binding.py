@@ -11,6 +11,7 @@ from course.brackets import split_signature
 from course.errors import CourseError
 from course.triton_internals.choices import with_choices
 from course.triton_internals.compiler import FixedTypes
+from course.triton_internals.jit_functions import compiler_options
 from course.type_names import AnyValue, AnyValues
 
 from .arguments import Constant, Described, Items, Request, Text, describe
@@ -44,7 +45,11 @@ def bind(
         if type is not None and name in names:
             types[name] = type
         values[name] = argument.make(is_constant and name not in types)
-    _check_options({name: value for name, value in values.items() if name not in names})
+    others = {name: value for name, value in values.items() if name not in names}
+    _check_options(others)
+    missing = [each.name for each in kernel.params if not (each.name in values or each.has_default)]
+    if missing and (unknown := sorted(others.keys() - compiler_options())):
+        raise TypeError(f"it has no parameter {unknown[0]}, and nothing is given for {missing[0]}")
     # By place as far as it goes: a parameter may be called self, as an argument of the JIT's own
     # is.
     first_missing = next((i for i, name in enumerate(names) if name not in values), len(names))

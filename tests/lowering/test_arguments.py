@@ -132,6 +132,7 @@ def test_a_value_that_no_kernel_takes_is_named(value, says):
         ((*ADD, 64), {"BLOCK_SIZE": 64}, "BLOCK_SIZE is given twice"),
         (ADD, {"BLOCK_SIZE": 64, "grid": (1,)}, "grid belongs to a launch"),
         (ADD, {"BLOCK_SIZE": 64, "num_wraps": 4}, "num_wraps"),
+        (ADD, {"BLOCK": 64}, "no parameter BLOCK, and nothing is given for BLOCK_SIZE"),
     ],
 )
 def test_arguments_that_do_not_fit_the_kernel_are_named(args, kwargs, says):

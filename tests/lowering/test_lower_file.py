@@ -100,6 +100,18 @@ def test_the_command_gives_json():
     assert summary["counts"]["ptx"]["fp32 additions"] == 4
 
 
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (("-s", ", ".join([*ADD, "BLOCK_SIZE=256", "BLOCK_SIZE=512"])), "as 256 and as 512"),
+        (("-s", ", ".join([*ADD, "1024", "num_warps=8"]), "-w", "4"), "as 4 and as 8"),
+    ],
+)
+def test_what_is_given_twice_is_refused(more, says):
+    result = course_lower(ADD_KERNEL[0], *more)
+    assert result.exit_code and says in str(result.exception)
+
+
 PARTS = """import triton
 
 
