@@ -8,7 +8,7 @@ thread one instruction moves, which the assembly says.
 import re
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -104,6 +104,9 @@ def _is_first(steps: list[int]) -> np.ndarray:
     return first
 
 
+Key = tuple[CallPath, Kind]
+"""A call, and what it does."""
+
 _OPERATION = re.compile(
     r"(tt\.load|tt\.store|tt\.atomic_rmw|tt\.atomic_cas|ttg\.async_copy_global_to_local"
     r"|amdg\.buffer_(?:load|store|atomic)\w*|ttng\.async_tma_\w+|tt\.descriptor_\w+)\b"
@@ -131,7 +134,7 @@ def requests_of(lowered: Lowered) -> list[Requests]:
     """For every access to global memory, in the TTGIR's order, the instructions that it became."""
     calls = CallSites(lowered.listing)
     rows, aliases = lowered.ttgir.split("\n"), aliases_of(lowered.ttgir)
-    widths, merged = _widths(lowered, calls)
+    moved, merged = _moved(lowered, calls)
     requests = []
     for number, chain in lowered.lines.places("ttgir"):
         row = rows[number - 1]
@@ -148,13 +151,37 @@ def requests_of(lowered: Lowered) -> list[Requests]:
                 path=path,
                 shape=shape,
                 bases=bases,
-                bytes_per_thread=0 if by_descriptor else widths.get((path, kind), 0),
+                bytes_per_thread=0 if by_descriptor else max(moved[path, kind], default=0),
                 num_warps=lowered.launch_options["num_warps"],
                 merged=(path, kind) in merged,
                 itemsize=_itemsize(row),
                 by_descriptor=by_descriptor,
             )
         )
+    return _unrolled(requests, moved)
+
+
+def _unrolled(requests: list[Requests], moved: Mapping[Key, list[int]]) -> list[Requests]:
+    """The requests, each copy that an unrolled loop has of a call with the width of its own
+    instructions: copies differ in how their addresses are aligned.
+
+    moved: as `_moved` gives it. The copies take their instructions in order, where these move as
+    many bytes as all copies hold; otherwise each has the widest.
+    """
+    copies: dict[Key, list[int]] = defaultdict(list)
+    for place, each in enumerate(requests):
+        copies[each.path, each.kind].append(place)
+    requests = list(requests)
+    for key, places in copies.items():
+        left = list(moved[key])
+        held = [2 ** len(requests[i].bases.get("register", ())) * requests[i].itemsize for i in places]
+        if len(places) == 1 or len({*left}) < 2 or sum(left) != sum(held):
+            continue
+        for place, bytes in zip(places, held, strict=True):
+            own = []
+            while left and sum(own) < bytes:
+                own.append(left.pop(0))
+            requests[place] = replace(requests[place], bytes_per_thread=max(own, default=0))
     return requests
 
 
@@ -179,23 +206,20 @@ def _address_layout(
     return (), {}
 
 
-Key = tuple[CallPath, Kind]
-
-
-def _widths(lowered: Lowered, calls: CallSites) -> tuple[dict[Key, int], set[Key]]:
-    """For each call the bytes of each thread that the widest of its instructions moves.
+def _moved(lowered: Lowered, calls: CallSites) -> tuple[dict[Key, list[int]], set[Key]]:
+    """For each call the bytes of each thread that its instructions move, in their order.
 
     And the calls of which several instructions load from one address.
     """
     stage = "ptx" if lowered.target.nvidia else "amdgcn"
     rows = lowered.text(stage).split("\n")
-    widths: dict[Key, int] = defaultdict(int)
+    widths: dict[Key, list[int]] = defaultdict(list)
     addresses: dict[Key, list[str]] = defaultdict(list)
     for row, chain in lowered.lines.places(stage):
         if moved := _moved_bytes(rows[row - 1]):
             kind, width = moved
             key = calls.path(chain, kind), kind
-            widths[key] = max(width, widths[key])
+            widths[key].append(width)
             guard = rows[row - 1].split("ld.global")[0].strip()
             addresses[key].append(guard + rows[row - 1].partition("[")[2])
     if not lowered.target.nvidia:

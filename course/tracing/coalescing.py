@@ -115,7 +115,7 @@ class LaunchCounter:
         counts.masked += 0 if access.by_sign else active.size - lanes
         counts.by_sign = access.by_sign
         counts.bytes += lanes * access.itemsize
-        requests = self._requests.of(site, access)
+        requests = self._requests.of(site, access, counts.executions)
         counts.guessed |= requests is None
         counts.by_descriptor |= requests is not None and requests.by_descriptor
         asking = self._requests.lanes(requests, access)
@@ -143,7 +143,8 @@ class LaunchCounter:
         counts.aligned += _aligned_sectors(addresses, access.itemsize)
         counts.executions += 1
         counts.block = max(counts.block, active.size)
-        counts.bytes_per_thread = requests.bytes_per_thread if requests is not None else 0
+        width = requests.bytes_per_thread if requests is not None else 0
+        counts.bytes_per_thread = min(counts.bytes_per_thread or width, width)
         block = np.sort(pointers[active])  # faster than np.unique
         block = block[_beginnings(block[None])[0]]
         counts.touched += int(_beginnings(block[None] // SECTOR_BYTES).sum())
@@ -232,18 +233,23 @@ class CompiledRequests:
 
     def __init__(self, requests: Sequence[Requests], text: KernelText) -> None:
         self._all, self._text = requests, text
-        self._chosen: dict[tuple[CallPath, str, tuple[int, ...]], Requests | None] = {}
+        self._chosen: dict[tuple[CallPath, str, tuple[int, ...]], list[Requests]] = {}
         self._lanes: dict[tuple[int, int], np.ndarray] = {}
 
-    def of(self, site: Site, access: Access) -> Requests | None:
-        """What an access became in the compiled kernel; None if that is not known."""
+    def of(self, site: Site, access: Access, before: int) -> Requests | None:
+        """What an access became in the compiled kernel; None if that is not known.
+
+        before: how often the program has made it before. An unrolled loop has copies of a call,
+        which come in turns.
+        """
         shape = tuple(size for size in access.pointers.shape if size > 1)
         key = site.path, access.kind, shape
         if key not in self._chosen:
             self._chosen[key] = self._matching(site, access.kind, shape)
-        return self._chosen[key]
+        copies = self._chosen[key]
+        return copies[before % len(copies)] if copies else None
 
-    def _matching(self, site: Site, kind: str, shape: tuple[int, ...]) -> Requests | None:
+    def _matching(self, site: Site, kind: str, shape: tuple[int, ...]) -> list[Requests]:
         """The whole path is the same; else the call, however it was reached; else its statement."""
         fitting = [
             requests
@@ -255,7 +261,7 @@ class CompiledRequests:
         same_path = [requests for requests in fitting if requests.path == site.path]
         same_call = [requests for requests in fitting if requests.path[:1] == site.path[:1]]
         same_line = [requests for requests in fitting if self._statement(requests) == statement]
-        return next(iter([*same_path, *same_call, *same_line]), None)
+        return same_path or same_call[:1] or same_line[:1]
 
     def _statement(self, requests: Requests) -> tuple[str, int]:
         file, line, _ = requests.path[0]

@@ -348,3 +348,22 @@ def precise_dot_kernel(a_ptr, c_ptr, PRECISION: tl.constexpr):
     rows, cols = tl.arange(0, 32)[:, None], tl.arange(0, 32)[None, :]
     a = tl.load(a_ptr + rows * 32 + cols)
     tl.store(c_ptr + rows * 32 + cols, tl.dot(a, a, input_precision=PRECISION))
+
+
+@triton.jit
+def unrolled_shifts_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros([BLOCK], tl.float32)
+    for shift in tl.static_range(4):
+        total += tl.load(x_ptr + i + shift)
+    tl.store(out_ptr + i, total)
+
+
+@triton.jit
+def written_shifts_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.load(x_ptr + i)
+    total += tl.load(x_ptr + i + 1)
+    total += tl.load(x_ptr + i + 2)
+    total += tl.load(x_ptr + i + 3)
+    tl.store(out_ptr + i, total)

@@ -401,6 +401,16 @@ def test_ever_longer_parts_of_a_larger_tensor_are_distinct_once():
     assert counted.distinct_sectors == pytest.approx(2 * 2048 * 64 * 4 / 32, abs=1)
 
 
+def test_copies_of_an_unrolled_load_have_each_their_own_width():
+    x, out = floats(4096 + 16), torch.empty(4096)
+    unrolled, written = (
+        cost(kernel, (4,), x, out, BLOCK=1024)
+        for kernel in (kernels.unrolled_shifts_kernel, kernels.written_shifts_kernel)
+    )
+    assert unrolled.sectors_loaded == written.sectors_loaded
+    assert unrolled.accesses[0].requests == sum(each.requests for each in written.accesses[:4])
+
+
 def test_rows_that_neighbors_share_are_still_scaled_up():
     x, out = torch.empty(4096 * 64, device="meta"), torch.empty(4096 * 64, device="meta")
     counted = cost(kernels.shared_by_neighbors_kernel, (4096,), x, out, EACH=2, BLOCK=64)
