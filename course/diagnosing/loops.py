@@ -15,7 +15,7 @@ _AHEAD = re.compile(
     r"|\bamdg\.(?:buffer_load_to_local|async_\w+)"
 )
 _DOT = re.compile(r"\b(?:tt\.dot|ttng\.warp_group_dot|ttng\.tc_gen5_mma|tt\.dot_scaled)\b(?!_)")
-_STAGES = re.compile(r"^\s*\}.*\btt\.num_stages = (\d+)")
+_END = re.compile(r"\s*\}(?! do \{)(?:.*\btt\.num_stages = (\d+))?")
 _STEP = re.compile(r"\bstep %c(\d+)_")
 _ONE_EXCHANGE = re.compile(r"\btt\.atomic_(?:cas|rmw exch)\b(?!.*tensor<)")
 _DIVISION = re.compile(r"\barith\.(?:div|rem)[su]i %\w+, (%\w+)")
@@ -88,10 +88,17 @@ def _stages_asked_for(lowered: Lowered) -> dict[tuple[str, int], int]:
 
     From TTIR: once the compiler has pipelined a loop, or has not, TTGIR does not say it any more.
     """
-    stages: dict[tuple[str, int], int] = {}
+    stages: dict[tuple[str, int], int | None] = {}
     if "ttir" not in lowered.texts:  # in Gluon loops have no pipelines
-        return stages
+        return {}
+    opened: list[int] = []
     for number, row in enumerate(lowered.ttir.split("\n"), start=1):
-        if (match := _STAGES.search(row)) and (line := lowered.lines.back("ttir", number)):
-            stages.setdefault(line.frame, int(match[1]))  # unrolling leaves a loop of 1 behind it
-    return stages
+        indent = len(row) - len(row.lstrip())
+        if _LOOP.search(row):
+            opened.append(indent)
+        elif opened and indent == opened[-1] and (match := _END.match(row)):
+            opened.pop()
+            if line := lowered.lines.back("ttir", number):
+                # Unrolling leaves a loop behind the first one, which asks for 1.
+                stages.setdefault(line.frame, int(match[1]) if match[1] else None)
+    return {frame: number for frame, number in stages.items() if number is not None}

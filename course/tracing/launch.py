@@ -29,7 +29,7 @@ from course.lowering.type_texts import names_a_number
 from course.triton_internals.choices import with_choices
 from course.triton_internals.interpreter import Grid
 from course.triton_internals.jit_functions import compiler_options, inner_kernel
-from course.type_names import AnyValue, AnyValues, Kernel
+from course.type_names import AnyValue, AnyValues, Function, Kernel
 
 from .copies import Copies
 
@@ -109,6 +109,11 @@ def requested(
             )
         if problem := _no_argument(value, signature.parameters[name]):
             raise CourseError(f"{name} is {problem}.")
+    if callable(grid) and not _takes_one(grid):
+        raise CourseError(
+            f"A grid that is a function takes the launch's arguments by their names, as lambda "
+            f"meta: (triton.cdiv(n, meta['BLOCK']),); this one takes none, or more."
+        )
     try:
         sizes = grid(dict(bound.arguments)) if callable(grid) else grid
     except KeyError as error:
@@ -119,6 +124,15 @@ def requested(
     return LaunchRequest(
         kernel, _checked_grid(sizes), tuple(args), kwargs, reference, function.__name__, given
     )
+
+
+def _takes_one(grid: Function) -> bool:
+    """Whether a grid's function can be called with the launch's arguments, in one mapping."""
+    try:
+        inspect.signature(grid).bind({})
+    except TypeError:
+        return False
+    return True
 
 
 def refuse_clusters(caller: str, programs: AnyValue) -> None:

@@ -239,6 +239,8 @@ def _access_text(access: AccessCost, width: int) -> str:
 
 def time_text(us: float) -> str:
     """A time in the unit that fits it."""
-    if us >= 1000:
-        return f"{us / 1000:,.3g} ms"
-    return f"{us:.3g} us" if us >= 1 else f"{us * 1000:.3g} ns"
+    for unit, size_us in (("ns", 1e-3), ("us", 1), ("ms", 1e3)):
+        if us < 999.5 * size_us:  # a thousand of a unit would be written with an exponent
+            return f"{us / size_us:.3g} {unit}"
+    seconds = us / 1e6
+    return f"{seconds:.3g} s" if seconds < 999.5 else f"{seconds:,.0f} s"

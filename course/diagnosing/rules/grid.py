@@ -92,16 +92,20 @@ def too_small(evidence: Evidence, work: Work) -> Iterator[Finding]:
     moved = sum(access.bytes for access in evidence.accesses) / evidence.programs
     if work.waves < MANY_WAVES or work.rounds >= MANY_WAVES or moved > SMALL_BYTES:
         return
+    requests_saved = _requests_saved(evidence)
+    reasons = _why_small(evidence, work, requests_saved)
+    if not reasons:
+        return
     mended = replace(
         work,
         programs=math.ceil(work.programs / LARGER),
-        requests=work.requests - _requests_saved(evidence),
+        requests=work.requests - requests_saved,
         instructions=_instructions_of_larger(evidence, work),
     )
     yield Finding(
         "small programs",
         f"{evidence.programs:,} programs, each of which moves {round(moved):,} bytes",
-        _why_small(evidence, work),
+        f"{'; and '.join(reasons)}.",
         LARGER_PROGRAMS,
         mended=mended,
     )
@@ -127,8 +131,9 @@ def _largest_block(evidence: Evidence) -> int:
     return max((access.block for access in evidence.accesses), default=0)
 
 
-def _why_small(evidence: Evidence, work: Work) -> str:
-    """A sentence that says what small programs spend their time on."""
+def _why_small(evidence: Evidence, work: Work, requests_saved: float) -> list[str]:
+    """What small programs spend their time on, in words; empty where larger ones would do the
+    same."""
     reasons = []
     if work.longest[0] in ("starting programs", "waiting for loads"):
         reasons.append(MOSTLY_STARTING)
@@ -137,7 +142,9 @@ def _why_small(evidence: Evidence, work: Work) -> str:
             f"its blocks have {largest:,} elements for {evidence.threads:,} threads, so that "
             "threads ask for what others ask for too"
         )
-    return "; and ".join(reasons or ["a thread moves less than one instruction could"]) + "."
+    if not reasons and requests_saved:
+        reasons.append("a thread moves less than one instruction could")
+    return reasons
 
 
 def _instructions_of_larger(evidence: Evidence, work: Work) -> dict[str, float]:

@@ -58,7 +58,12 @@ ADVICE = (
         "what one takes is integer arithmetic that brings a large angle back into one turn.",
     ),
     (
-        re.compile(r"\b(?:sort|topk)\("),
+        re.compile(r"\btopk\("),
+        "take shorter rows, since each element takes part in more comparisons the longer they are, "
+        "and what is first among them after that; or let torch.topk do long ones.",
+    ),
+    (
+        re.compile(r"\bsort\("),
         "sort less: tl.topk where the first few are enough, and shorter rows, since each element "
         "takes part in more comparisons the longer they are; or let radix sort (torch.sort) do "
         "long ones.",

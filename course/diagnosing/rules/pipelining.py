@@ -126,7 +126,7 @@ def _loads(evidence: Evidence, loop: Loop) -> list[AccessCounts]:
 def _larger_blocks(evidence: Evidence, loop: Loop) -> str:
     """The beginning of a change to try where a loop goes from block to block, and these are too
     small for what a thread could load."""
-    blocks = [access for access in _loads(evidence, loop) if access.block == loop.step]
+    blocks = [each for each in _loads(evidence, loop) if 1 < each.block == loop.step]
     share = max((each.block * each.itemsize / evidence.threads for each in blocks), default=0)
     if not 0 < share < WIDEST_BYTES:
         return ""

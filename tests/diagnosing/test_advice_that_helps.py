@@ -1,0 +1,95 @@
+"""What diagnose advises holds for the kernel: it is not what the kernel does already, and its
+reason is true."""
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+from course import CourseError, cost, diagnose
+from course.tracing.result import time_text
+
+
+@triton.jit
+def sines_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    for _ in tl.static_range(20):
+        x = tl.sin(x)
+    tl.store(out_ptr + i, x)
+
+
+@triton.jit
+def one_at_a_time_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(axis=0)
+    i = tl.arange(0, BLOCK)
+    total = tl.zeros([BLOCK], tl.float32)
+    for k in range(0, n):
+        total += tl.load(x_ptr + row * n + k) * i
+    tl.store(out_ptr + row * BLOCK + i, total)
+
+
+@triton.jit
+def unrolled_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(axis=0)
+    total = tl.zeros([BLOCK], tl.float32)
+    for begin in tl.range(0, n, BLOCK, loop_unroll_factor=4):
+        total += tl.load(x_ptr + row * n + begin + tl.arange(0, BLOCK))
+    tl.store(out_ptr + row, tl.sum(total, axis=0))
+
+
+@triton.jit
+def largest_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr, K: tl.constexpr):
+    row = tl.program_id(axis=0)
+    largest = tl.topk(tl.load(x_ptr + row * n + tl.arange(0, BLOCK)), K)
+    tl.store(out_ptr + row * K + tl.arange(0, K), largest)
+
+
+def empty(*shape):
+    return torch.empty(*shape, device="meta")
+
+
+def test_programs_are_not_small_where_each_thread_moves_whole_vectors_and_computes_long():
+    x = empty(2**26)
+    said = diagnose(sines_kernel, (2**16,), x, empty(2**26), BLOCK=1024, target="H200")
+    assert "small programs" not in said.causes
+
+
+def test_a_loop_that_loads_one_number_each_time_is_not_told_to_take_larger_blocks():
+    said = diagnose(
+        one_at_a_time_kernel, (4096,), empty(4096, 512), empty(4096, 256), 512, 256, target="H200"
+    )
+    assert "pipelining" in said.causes
+    assert "a thread loads" not in str(said)
+
+
+def test_an_unrolled_loop_asks_for_no_pipeline_of_one_stage():
+    x, out = empty(1056, 16384), empty(1056)
+    said = diagnose(unrolled_kernel, (1056,), x, out, 16384, BLOCK=512, target="H200")
+    assert "tl.range(…, num_stages=3)" in str(said)
+    assert "num_stages=1" not in str(said)
+
+
+def test_who_takes_the_first_few_is_not_told_to():
+    x, out = empty(4096, 2048), empty(4096, 8)
+    said = diagnose(largest_kernel, (4096,), x, out, 2048, BLOCK=2048, K=8, target="H200")
+    assert "take shorter rows" in str(said)
+    assert "where the first few are enough" not in str(said)
+
+
+@pytest.mark.parametrize("grid", [lambda: (4,), lambda meta, more: (4,)], ids=["none", "two"])
+def test_a_grid_function_that_takes_no_mapping_is_said_to(grid):
+    x = torch.zeros(4096)
+    with pytest.raises(CourseError, match="takes the launch's arguments by their names"):
+        cost(sines_kernel, grid, x, x.clone(), BLOCK=1024)
+
+
+@pytest.mark.parametrize(
+    ("us", "text"),
+    [
+        (0.25, "250 ns"), (0.9999, "1 us"), (999.7, "1 ms"), (1234, "1.23 ms"),
+        (999_700, "1 s"), (1_160_000, "1.16 s"), (3.6e9, "3,600 s"),
+    ],
+)  # fmt: skip
+def test_a_time_has_no_exponent(us, text):
+    assert time_text(us) == text
