@@ -14,7 +14,7 @@ from course.errors import CourseError
 from course.files import write_together
 from course.gpus.limits import MOST_THREADS, Target
 from course.lowering.compile_errors import run_compiler
-from course.lowering.kernel_reference import kernel_named, reference_of_text
+from course.lowering.kernel_reference import kernel_and_reference, reference_of_text
 from course.triton_internals.choices import picked_config
 from course.triton_internals.jit_functions import inner_kernel
 from course.type_names import Kernel, kind_of
@@ -45,8 +45,8 @@ def export(
     grid: str,
     name: str,
     out: str | Path,
-    num_warps: int = 4,
-    num_stages: int = 3,
+    num_warps: int | None = None,
+    num_stages: int | None = None,
     target: str | None = None,
     force: bool = False,
     maxnreg: int | None = None,
@@ -64,8 +64,8 @@ def export(
     name: what the functions' names begin with. out: the files' path without hash and extension.
     target: as "sm_90" or "cuda:90:32"; by default this machine's GPU, or sm_90.
     force: write over files that are not ours.
-    num_warps, num_stages, maxnreg, enable_fp_fusion: as a launch takes them. There is no num_ctas:
-        the C launches no clusters.
+    num_warps, num_stages, maxnreg, enable_fp_fusion: as a launch takes them, so by default 4 warps
+        and 3 stages. There is no num_ctas: the C launches no clusters.
     config: the configuration of a kernel under @triton.autotune that gives the first three, and the
         constants at the end that a signature leaves out: its number, or a triton.Config.
 
@@ -80,22 +80,21 @@ def export(
             f'The grid is {grid!r:.60}, and must be a text, as "cdiv(n, 1024), 1, 1".'
         )
     constants: dict[str, Constant] = {}
-    if config is not None:
-        kernel = kernel_named(kernel, "aot.export")
+    listed, gpu = _listed(variants), nvidia_target(target)
+    if config is None:
+        reference = reference_of_text(kernel, "aot.export")
+        warps = 4 if num_warps is None else num_warps
+        stages = 3 if num_stages is None else num_stages
+        usual = Options(warps, stages, maxnreg, enable_fp_fusion)
+    else:
+        kernel, reference = kernel_and_reference(kernel, "aot.export")
         picked = picked_config(kernel, config)
-        _refuse_beyond_c(picked, inner_kernel(kernel).arg_names)
-        if (num_warps, num_stages, maxnreg) != (4, 3, None):
-            raise CourseError(
-                "A configuration gives num_warps, num_stages and maxnreg: leave out these, or it."
-            )
+        names = inner_kernel(kernel).arg_names
+        _refuse_beyond_c(picked, names)
+        _refuse_given_twice(picked, names, (num_warps, num_stages, maxnreg), listed)
         constants = constants_of(picked.kwargs)
-        num_warps, num_stages, maxnreg = picked.num_warps, picked.num_stages, picked.maxnreg
-    reference, gpu = reference_of_text(kernel, "aot.export"), nvidia_target(target)
-    usual = Options(num_warps, num_stages, maxnreg, enable_fp_fusion)
-    parsed = [
-        (parse_signature(variant.signature), usual.overridden(variant))
-        for variant in _listed(variants)
-    ]
+        usual = Options(picked.num_warps, picked.num_stages, picked.maxnreg, enable_fp_fusion)
+    parsed = [(parse_signature(variant.signature), usual.overridden(variant)) for variant in listed]
     kernel_name, compiled = run_compiler(
         compile_variants, reference, parsed, grid, gpu.name, constants
     )
@@ -157,6 +156,34 @@ def _refuse_beyond_c(config: triton.Config, names: Sequence[str]) -> None:
         )
     if config.num_ctas > 1:
         raise CourseError(f"This configuration cannot be exported: {UNSUPPORTED['num_ctas']}.")
+
+
+def _refuse_given_twice(
+    config: triton.Config,
+    names: Sequence[str],
+    options: Sequence[int | None],
+    variants: list[Variant],
+) -> None:
+    """Raise CourseError for options or constants that a configuration gives as well.
+
+    options: the export's own num_warps, num_stages and maxnreg.
+    """
+    own = [
+        each
+        for variant in variants
+        for each in (variant.num_warps, variant.num_stages, variant.maxnreg)
+    ]
+    if any(each is not None for each in (*options, *own)):
+        raise CourseError(
+            "A configuration gives num_warps, num_stages and maxnreg: leave out these, or it."
+        )
+    for variant in variants:
+        given = names[: len(parse_signature(variant.signature).arguments)]
+        if twice := [name for name in given if name in config.kwargs]:
+            raise CourseError(
+                f"The signature {variant.signature!r:.200} gives {twice[0]}, as the configuration "
+                "does: leave it out at the signature's end, or leave out the configuration."
+            )
 
 
 def _warnings(function: Function, compiled: CompiledVariant) -> Iterator[str]:

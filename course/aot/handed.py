@@ -99,6 +99,8 @@ def handed(library: str | Path, *values: Value, algo: int = 0) -> CapturedLaunch
         raise CourseError(
             f"handed takes the path that aot.build returned; this is {kind_of(library)}."
         )
+    if type(algo) is not int:
+        raise CourseError(f"algo is {algo!r:.60}: give the number of an algorithm, as 0.")
     if not Path(library).is_file():
         raise CourseError(f"There is no library {library}: give the path that aot.build returned.")
     return captured_launch(str(Path(library).absolute()), [plain(value) for value in values], algo)
@@ -107,6 +109,10 @@ def handed(library: str | Path, *values: Value, algo: int = 0) -> CapturedLaunch
 def plain(value: Value) -> PlainValue:
     """A value of a call as the child can have it. Raises CourseError for what no call takes."""
     if isinstance(value, torch.Tensor):
+        if value.layout is not torch.strided or value.is_meta or value.is_nested:
+            what = "A nested tensor" if value.is_nested else f"A tensor of layout {value.layout}"
+            what = "A tensor on meta" if value.is_meta else what
+            raise CourseError(f"{what} has no address to hand over: give a dense one with memory.")
         within = value.data_ptr() % value.itemsize
         if within:
             begins = f"A tensor begins {within} bytes into an element of {value.dtype}"
@@ -114,6 +120,8 @@ def plain(value: Value) -> PlainValue:
         return TensorPlace(str(value.dtype).removeprefix("torch."), value.data_ptr() % 16)
     if not isinstance(value, (bool, int, float)):
         raise CourseError(f"A call takes tensors and numbers; {value!r:.60} is neither.")
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        raise CourseError(f"{value!r:.60} fits no integer of C; for a float, write it as one.")
     return value
 
 
@@ -167,9 +175,9 @@ def captured_c_launch(
     called.argtypes = [ctypes.c_void_p, *(C_TYPES[c_type] for c_type in c_types)]
     tensors = [remade(value) for value in values]
     numbers = [each.data_ptr() if isinstance(each, torch.Tensor) else each for each in tensors]
-    launch = _launch(
-        function, lambda: driver.check(function, driver.call(0, called, None, *numbers))
-    )
+    codes: list[int] = []
+    launch = _launch(function, lambda: codes.append(driver.call(0, called, None, *numbers)))
+    driver.check(function, codes[0])  # without a launch Triton's own C returns what it finds
     return _captured(function, arguments, launch)
 
 

@@ -53,7 +53,7 @@ class Options:
                 f"maxnreg is {most!r:.60}: it must be a whole number of registers per thread, "
                 f"{LEAST_REGISTERS} to {MOST_REGISTERS}."
             )
-        if self.enable_fp_fusion not in (None, True, False):
+        if not isinstance(self.enable_fp_fusion, bool | None):
             fusion = f"{self.enable_fp_fusion!r:.60}"
             raise CourseError(f"enable_fp_fusion is {fusion}: it must be True or False.")
         return self

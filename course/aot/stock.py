@@ -18,9 +18,10 @@ from course.triton_internals.driver import driver_of
 from course.triton_internals.jit_functions import jit_function
 from course.type_names import Kernel
 
-from .abi import Value
+from .abi import Value, converter, scalar_of
 from .c_compiler import compile_library
 from .handed import CapturedLaunch, captured_c_launch, plain
+from .options import nvidia_target
 from .signature import parse_signature
 
 
@@ -43,13 +44,22 @@ class Compiled:
         return next(line for line in lines if line.startswith("CUresult"))
 
     def handed(self, *values: Value) -> CapturedLaunch:
-        """What the driver is handed when the function is called with these values, in order."""
+        """What the driver is handed when the function is called with these values, in order.
+
+        Raises CourseError for values that the function does not take.
+        """
+        if len(values) != len(self.types):
+            takes = f"{self.function} takes {len(self.types)} values"
+            raise CourseError(f"{takes}, and was given {len(values)}.")
         library = self.header.with_suffix(".so")
         # Without warnings: its C has a path without a return.
         compile_library([self.header.with_suffix(".c")], library, "-w")
         parameters = re.findall(r"(\w+) (\w+)[,)]", self.declaration)[1:]  # after the stream
         c_types = [c_type for c_type, _ in parameters]
         arguments = [(name, type) for (_, name), type in zip(parameters, self.types, strict=True)]
+        for (name, type), value in zip(arguments, values, strict=True):
+            if scalar := scalar_of(type):
+                converter(name, scalar)(value)  # raises CourseError for one of another kind
         plain_values = [plain(value) for value in values]
         path = str(library.absolute())
         return captured_c_launch(path, self.function, c_types, arguments, plain_values)
@@ -75,13 +85,20 @@ def compile(
     kernel: a function under @triton.jit, also one of a notebook's cell, or "file.py:name"; the file
         is executed. grid: three parts, which go into the C as they stand.
     """
-    Path(out).parent.mkdir(parents=True, exist_ok=True)
+    target = nvidia_target(target).name
+    if not isinstance(out, (str, Path)):
+        raise CourseError(f"The output is {out!r:.60}, and must be a path without an extension.")
+    path = Path(out)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CourseError(f"{path.parent} cannot be made: {error.strerror}.") from error
     reference = reference_of_text(kernel, "stock.compile")
     options = {
         "signature": signature, "grid": grid, "out_name": name,
         "num_warps": num_warps, "num_stages": num_stages,
     }  # fmt: skip
-    function, header = _compile(reference, options, str(out), target)
+    function, header = _compile(reference, options, str(path), target)
     types = [str(each.type) for each in parse_signature(signature).arguments if each.passed]
     return Compiled(function, header, tuple(types))
 

@@ -46,10 +46,11 @@ def imported_since(count: int) -> list[str]:
 def _file_of(name: str) -> str:
     """Where an installed module was read from; empty for others."""
     file = getattr(sys.modules.get(name), "__file__", None) or ""
-    return file if _is_installed(file) else ""
+    return file if is_installed(file) else ""
 
 
-def _is_installed(path: str) -> bool:
+def is_installed(path: str) -> bool:
+    """Whether a file or folder lies in one of `INSTALLED`."""
     return f"{os.path.realpath(path)}{os.sep}".startswith(INSTALLED)
 
 
@@ -73,7 +74,7 @@ class Preloaded:
         own, own_path, before = dict(os.environ), list(sys.path), {*sys.modules}
         try:
             os.environ |= environ
-            sys.path += [folder for folder in path if _is_installed(folder)]
+            sys.path += [folder for folder in path if is_installed(folder)]
             for name in new:
                 with contextlib.suppress(BaseException):  # it fails in the task as well
                     importlib.import_module(name)

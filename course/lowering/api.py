@@ -9,7 +9,7 @@ from course.type_names import AnyValue, Kernel
 
 from .arguments import Request
 from .compile_errors import LowerError, run_compiler
-from .kernel_reference import InFile, kernel_named, reference_of
+from .kernel_reference import InFile, kernel_and_reference
 from .recorded_grid import without_grid
 from .result import Lowered
 from .worker import compile_kernel
@@ -35,8 +35,7 @@ def lower(
     Raises LowerError, with the kernel's line, if it does not compile; CourseError for what is no
     kernel or no target.
     """
-    kernel = kernel_named(kernel, "lower")
-    reference = reference_of(kernel, "lower")
+    kernel, reference = kernel_and_reference(kernel, "lower")
     args, kwargs = without_grid(args, kwargs)
     return lower_again(Request.of(reference, args, with_choices(kernel, args, kwargs)), target)
 

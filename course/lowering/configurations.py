@@ -103,7 +103,12 @@ def compiles_for(
     """Compile a kernel for several architectures, without a GPU.
 
     args, kwargs: as for `lower`. That a kernel compiles does not say that it is fast there.
+
+    Raises CourseError for arguments that do not fit the kernel, and for what is no target.
     """
+    targets = [targets] if isinstance(targets, str) else targets
+    if not targets:
+        raise CourseError('compiles_for takes at least one target, as targets=["sm_90"].')
     return Compiles({name: _problem(kernel, args, kwargs, name) for name in targets})
 
 
@@ -113,6 +118,8 @@ def _problem(
     try:
         lowered = lower(kernel, *args, target=name, **kwargs)
     except LowerError as error:
+        if error.kind == "arguments":
+            raise
         # What the compiler aborts on it does not explain.
         said = "" if error.kind == "crashed" else f": {str(error).splitlines()[0]}"
         return f"does not compile{said}"

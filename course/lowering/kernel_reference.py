@@ -1,11 +1,14 @@
 """Where a kernel is, so that another process finds it: a module, a file, or its own text."""
 
+import contextlib
 import importlib
 import importlib.util
 import inspect
+import os
 import re
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -79,16 +82,20 @@ def reference_of(kernel: Kernel, asker: str, kernels_as_text: bool = False) -> K
     kernels_as_text: as `source_of` has it.
     """
     function = function_of(kernel, asker)
-    if is_gluon(kernel) and asker not in ("lower", "diagnose", "aot.export"):
-        raise CourseError(
-            f"{asker} takes no Gluon kernels yet, as {function.__name__} is one: lower, explore, "
-            "diagnose, draw.layout, aot.export and simulate do."
-        )
+    _refuse_gluon(kernel, asker)
     named = getattr(sys.modules.get(function.__module__), function.__name__, None)
     if plain_function(named) is function and _is_found(function.__module__):
         return InModule(function.__module__, function.__name__)
     # The session has chosen what tuners choose.
     return AsText(source_of(inner_kernel(kernel), kernels_as_text))
+
+
+def _refuse_gluon(kernel: Kernel, asker: str) -> None:
+    if is_gluon(kernel) and asker not in ("lower", "diagnose", "aot.export"):
+        raise CourseError(
+            f"{asker} takes no Gluon kernels yet, as {function_of(kernel, asker).__name__} is one: "
+            "lower, explore, diagnose, draw.layout, aot.export and simulate do."
+        )
 
 
 def _is_found(module: str) -> bool:
@@ -100,18 +107,54 @@ def _is_found(module: str) -> bool:
 
 def reference_of_text(kernel: Kernel | str, asker: str) -> KernelReference:
     """As `reference_of`, but a kernel may also be a text: "file.py:name"."""
-    if not isinstance(kernel, str):
-        return reference_of(kernel, asker)
+    return _in_file(kernel) if isinstance(kernel, str) else reference_of(kernel, asker)
+
+
+def _in_file(kernel: str) -> InFile:
     file, _, name = kernel.rpartition(":")
     if not file:
         raise CourseError(f"{kernel!r} names no kernel: write FILE.py:KERNEL.")
     return InFile.of(file, name)
 
 
-def kernel_named(kernel: Kernel | str, asker: str) -> Kernel:
-    """A kernel; of a text, "file.py:name", the kernel of that name, for which the file is
-    executed here."""
-    return loaded_at(reference_of_text(kernel, asker)) if isinstance(kernel, str) else kernel
+def kernel_and_reference(kernel: Kernel | str, asker: str) -> tuple[Kernel, KernelReference]:
+    """A kernel and where it is; of a text, "file.py:name", the kernel of that name, for which the
+    file is executed here, with what it imports from its folder, and leaves no module behind."""
+    if not isinstance(kernel, str):
+        return kernel, reference_of(kernel, asker)
+    reference = _in_file(kernel)
+    with _own_modules(Path(reference.file)):
+        named = loaded_at(reference)
+    function_of(named, asker)
+    _refuse_gluon(named, asker)
+    return named, reference
+
+
+@contextlib.contextmanager
+def _own_modules(file: Path) -> Iterator[None]:
+    """While active, modules from a file's folder are imported anew; after that, modules and the
+    path are as they were. The file may have the name of one of Python's own modules."""
+    folder = _package_of(file)[1]
+    path, modules, writes = list(sys.path), dict(sys.modules), sys.dont_write_bytecode
+    sys.dont_write_bytecode = True  # it would be taken for newer than what is written at once
+    for name in [name for name, module in modules.items() if _is_of(folder, module)]:
+        del sys.modules[name]
+    try:
+        yield
+    finally:
+        sys.path[:], sys.dont_write_bytecode = path, writes
+        for name, module in list(sys.modules.items()):
+            if name not in modules and _is_of(folder, module):
+                del sys.modules[name]
+        sys.modules.update(modules)
+
+
+def _is_of(folder: Path, module: ModuleType) -> bool:
+    """Whether a module stands in this folder, and is none of those that are installed."""
+    from course.isolate.preloaded import is_installed  # which no page of the site can load
+
+    file = getattr(module, "__file__", None) or ""
+    return file.startswith(f"{folder}{os.sep}") and not is_installed(file)
 
 
 def kernel_at(reference: KernelReference, target: GPUTarget = SM_90) -> KernelInterface:
@@ -153,11 +196,7 @@ def _named(module: ModuleType, name: str, place: str) -> Any:
 
 def _module_at(path: Path) -> ModuleType:
     """The module in a file, as a part of its package if it stands in one."""
-    path = path.resolve()
-    parts, folder = [path.stem], path.parent
-    while (folder / "__init__.py").exists():
-        parts.insert(0, folder.name)
-        folder = folder.parent
+    parts, folder = _package_of(path)
     sys.path.insert(0, str(folder))
     if len(parts) > 1:
         return importlib.import_module(".".join(parts))
@@ -168,6 +207,16 @@ def _module_at(path: Path) -> ModuleType:
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
     return module
+
+
+def _package_of(path: Path) -> tuple[list[str], Path]:
+    """The parts of a module's name, and the folder that it is imported from."""
+    path = path.resolve()
+    parts, folder = [path.stem], path.parent
+    while (folder / "__init__.py").exists():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return parts, folder
 
 
 Listing = tuple[Definition, ...]

@@ -174,11 +174,13 @@ def _unrolled(requests: list[Requests], moved: Mapping[Key, list[int]]) -> list[
     requests = list(requests)
     for key, places in copies.items():
         left = list(moved[key])
-        held = [2 ** len(requests[i].bases.get("register", ())) * requests[i].itemsize for i in places]
+        held = [
+            2 ** len(requests[i].bases.get("register", ())) * requests[i].itemsize for i in places
+        ]
         if len(places) == 1 or len({*left}) < 2 or sum(left) != sum(held):
             continue
         for place, bytes in zip(places, held, strict=True):
-            own = []
+            own: list[int] = []
             while left and sum(own) < bytes:
                 own.append(left.pop(0))
             requests[place] = replace(requests[place], bytes_per_thread=max(own, default=0))

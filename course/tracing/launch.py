@@ -18,12 +18,7 @@ from course.gpus.limits import MOST_GRID
 from course.gpus.peaks import Gpu
 from course.isolate import Ended
 from course.lowering.arguments import Described, describe
-from course.lowering.kernel_reference import (
-    KernelReference,
-    function_of,
-    kernel_named,
-    reference_of,
-)
+from course.lowering.kernel_reference import KernelReference, function_of, kernel_and_reference
 from course.lowering.recorded_grid import with_recorded
 from course.lowering.type_texts import names_a_number
 from course.triton_internals.choices import with_choices
@@ -76,8 +71,7 @@ def requested(
     kernel: or a text, "file.py:name". caller: the function that was called, for messages.
     Raises CourseError for what is no kernel or no grid, and for what the interpreter cannot run.
     """
-    kernel = kernel_named(kernel, caller)
-    reference = reference_of(kernel, caller)
+    kernel, reference = kernel_and_reference(kernel, caller)
     function = function_of(kernel, caller)
     signature = inspect.signature(function)
     grid, kwargs = with_recorded(grid, kwargs)
@@ -111,8 +105,8 @@ def requested(
             raise CourseError(f"{name} is {problem}.")
     if callable(grid) and not _takes_one(grid):
         raise CourseError(
-            f"A grid that is a function takes the launch's arguments by their names, as lambda "
-            f"meta: (triton.cdiv(n, meta['BLOCK']),); this one takes none, or more."
+            "A grid that is a function takes the launch's arguments by their names, as lambda "
+            "meta: (triton.cdiv(n, meta['BLOCK']),); this one takes none, or more."
         )
     try:
         sizes = grid(dict(bound.arguments)) if callable(grid) else grid

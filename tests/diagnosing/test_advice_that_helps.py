@@ -24,7 +24,7 @@ def one_at_a_time_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     row = tl.program_id(axis=0)
     i = tl.arange(0, BLOCK)
     total = tl.zeros([BLOCK], tl.float32)
-    for k in range(0, n):
+    for k in range(n):
         total += tl.load(x_ptr + row * n + k) * i
     tl.store(out_ptr + row * BLOCK + i, total)
 
