@@ -35,6 +35,9 @@ RESERVED = re.compile(
     r"|NAN|INFINITY|HUGE_VAL[FL]?|I|EOF|BUFSIZ|errno|assert|std(in|out|err)"
     r"|(EXIT|SEEK|CLOCKS?|M|MATH|SCHED|FLT|L?DBL|FP)_\w+|[A-Z][A-Z0-9_]*_(MAX|MIN)|CHAR_BIT"
     r"|DECIMAL_DIG|math_errhandling|BYTE_ORDER|\w+_ENDIAN"
+    r"|(ADJ|CLONE|MOD|STA|TIMER)_\w+|TIME_UTC|(CPU|FD)_SETSIZE|NFDBITS|sched_priority|CSIGNAL"
+    r"|(U?INT\w*|[SU]?CHAR|U?SHRT|U?L?LONG|BOOL|PTRDIFF|SIG_ATOMIC|SIZE|WCHAR|WINT)_WIDTH"
+    r"|W(NOHANG|UNTRACED|STOPPED|EXITED|CONTINUED|NOWAIT)"
 )
 """What CUDA, C's headers, compilers and the generated functions have names for."""
 TAKEN = re.compile(
@@ -43,8 +46,11 @@ TAKEN = re.compile(
     r"|(clock|clockid|time|timer|suseconds|[pgu]?id|dev|ino|key|mode|nlink|locale|sigset|fpos)_t"
 )
 """What C's headers have as macros with arguments and as types: a parameter may be called so."""
-PROGRAM = ("main", "_start", "_init", "_fini", "_end", "_edata", "_etext")
-"""What each program has from its author, the compiler or the linker."""
+PROGRAM = (
+    "main", "_start", "_init", "_fini", "_end", "_edata", "_etext", "std", "pow10",
+    "printf_unlocked", "course_aot_index",
+)  # fmt: skip
+"""What a program has from its author, the compiler, the linker or a library of ours."""
 
 C_LIBRARY = "libm.so.6"
 """C's mathematics, which brings the rest of C's library with it."""

@@ -245,6 +245,8 @@ TYPES = "*fp64, i1, i8, i16, i32, i64, u8, u16, u32, u64, fp16, bf16, fp32, fp64
         ({"maxnreg": "64"}, "maxnreg is '64'"),
         ({"enable_fp_fusion": "no"}, "enable_fp_fusion is 'no': it must be True or False."),
         ({"name": "_start"}, "means something in C"),
+        ({"name": "std"}, "means something in C"),
+        ({"name": "course_aot_index"}, "means something in C"),
         ({"variants": "*fp32, i32, 'a */ b'"}, "such as a tuple of pointers, export a"),
         ({"variants": "*fp32, i32, tl.load"}, "'tl.load', is neither a type nor a number"),
         ({"variants": "*fp32, i32, float16"}, "write fp16, or tl.fp16 if the type itself is a con"),
