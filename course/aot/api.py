@@ -95,7 +95,7 @@ def export(
         constants = constants_of(picked.kwargs)
         usual = Options(picked.num_warps, picked.num_stages, picked.maxnreg, enable_fp_fusion)
     parsed = [(parse_signature(variant.signature), usual.overridden(variant)) for variant in listed]
-    kernel_name, compiled = run_compiler(
+    kernel_name, text_hash, compiled = run_compiler(
         compile_variants, reference, parsed, grid, gpu.name, constants
     )
     contents: dict[Path, str] = {}
@@ -118,6 +118,7 @@ def export(
             grid=" ".join(grid.split()), threads=result.threads, registers=cubin.registers,
             stack_bytes=cubin.stack_bytes, load_bytes=result.load_bytes,
             shared_bytes=result.shared_bytes, options=options, file=path.name,
+            text_hash=text_hash,
         )  # fmt: skip
         header, source = (hash_in_name(path, hash_and_hints, suffix) for suffix in (".h", ".c"))
         if header in contents:

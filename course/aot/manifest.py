@@ -46,6 +46,8 @@ class Function:
     """Bytes that a thread's load instructions move from global memory, each number once."""
     file: str = ""
     """What the output was called. The files' names lack what stands behind its last dot."""
+    text_hash: str = ""
+    """Of the kernel's text and of all that it calls."""
 
     @property
     def runtime(self) -> tuple[Argument, ...]:

@@ -64,6 +64,15 @@ def check_alike(variants: Sequence[tuple[Path, Function]]) -> None:
         if function.target != first.target:
             targets = f"{first.target} and {function.target}"
             raise CourseError(f"{both} are for {targets}: link one target at a time.")
+        if function.triton != first.triton:
+            versions = f"{first.triton} and {function.triton}"
+            raise CourseError(f"{both} are of Triton {versions}: export both with one.")
+        forms = {each.text_hash for _, each in variants if each.kernel == function.kernel}
+        if len(forms) > 1:
+            raise CourseError(
+                f"{both} hold {function.kernel} as it was before a change and after it: export all "
+                "its variants again, or empty the folder first."
+            )
         if function.name in headers:
             raise CourseError(
                 f"{headers[function.name]} and {header} both hold {function.name}: "

@@ -1,5 +1,6 @@
 """Compiling a kernel for the signatures of an export: what runs in the child."""
 
+import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -57,9 +58,9 @@ def compile_variants(
     grid: str,
     target: str,
     constants: dict[str, Constant],
-) -> tuple[str, list[CompiledVariant]]:
-    """Bind all variants and their grids to a kernel, then compile them: the kernel's own name, and
-    the variants.
+) -> tuple[str, str, list[CompiledVariant]]:
+    """Bind all variants and their grids to a kernel, then compile them: the kernel's own name, the
+    hash of its text and of all that it calls, and the variants.
 
     constants: what signatures may leave out at their end, beside what has a default.
     Raises CourseError before anything is compiled if one does not fit the kernel; LowerError, with
@@ -77,10 +78,13 @@ def compile_variants(
     try:
         with own_cache("course-aot-"):
             bound_variants = zip(variants, bound, _fallbacks(bound, variants), strict=True)
-            return name, [
+            texts = "\n".join(each.text for each in listing_of(kernel))
+            digest = hashlib.sha256(texts.encode()).hexdigest()[:16]
+            compiled = [
                 _compile(kernel, arguments, options, gpu, fallback)
                 for (_, options), arguments, fallback in bound_variants
             ]
+            return name, digest, compiled
     except CompileError as error:
         raise compile_error(error, listing_of(kernel), _typed_constants(kernel, bound)) from error
     except OSError as error:

@@ -21,6 +21,14 @@ def fill_kernel(x_ptr, value, BLOCK: tl.constexpr):
     tl.store(x_ptr + tl.arange(0, BLOCK), value)
 """
 SETTINGS = "import triton\nCONFIGS = [triton.Config({'BLOCK': %d}, num_warps=%d)]\n"
+CHANGED = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def fill_kernel(x_ptr, value):
+    tl.store(x_ptr + tl.arange(0, 64), value + %d)
+"""
 FILL = "*i32, i32"
 
 
@@ -140,3 +148,14 @@ def test_targets_may_be_one_and_arguments_that_do_not_fit_are_no_answer():
         compiles_for(fill_kernel, "*i32", "i32", 64, targets=[])
     with pytest.raises(CourseError, match="missing 1 required"):
         compiles_for(fill_kernel, "*i32", BLOCK=64)
+
+
+def test_forms_of_a_kernel_before_and_after_a_change_are_not_linked(tmp_path):
+    (tmp_path / "one").mkdir()
+    file, headers = tmp_path / "one" / "kernels_here.py", []
+    for hint, more in ((":16", 1), ("", 2)):
+        file.write_text(CHANGED % more)
+        signature, name = f"*i32{hint}, i32", f"{file}:fill_kernel"
+        headers += aot.export(name, signature, "1", "fill", tmp_path / "fill", force=True).headers
+    with pytest.raises(CourseError, match="as it was before a change and after it"):
+        aot.link(headers, tmp_path / "linked")
