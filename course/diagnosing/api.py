@@ -71,10 +71,10 @@ def diagnose(
         counts, notes = _followed(launch, lowered)
     code = machine_code_of(lowered, listing.result()) if listing else None
     evidence = Evidence(launch, lowered, counts, gpu, code)
-    if unreal := evidence.unreal_indices:
+    if unreal := evidence.unreal_values:
         notes.append(
-            f"On the device 'meta' {' and '.join(unreal)} held zeros, and places are computed from "
-            "them: pass real indices."
+            f"On the device 'meta' {' and '.join(unreal)} held zeros, which decided the places, "
+            "masks or loops of the kernel: pass real values."
         )
     found, experiments = ranked([*findings_of(evidence)], evidence.work), None
     if tried:

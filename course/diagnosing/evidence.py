@@ -21,7 +21,7 @@ from course.tracing.records import AccessCounts, LaunchCounts
 from course.triton_internals.jit_functions import is_gluon
 
 from .executed import Run, executed, units_of
-from .gathers import Gathers, Touches, gathers_of, touches_of
+from .gathers import Gathers, Touches, deciding_loads, gathers_of, touches_of
 from .iterations import Iterations, iterations_of
 from .locks import Lock, locks_of
 from .loops import Loop, loops_of
@@ -163,14 +163,14 @@ class Evidence:
         return (access.call, access.kind) in self.gathers
 
     @property
-    def unreal_indices(self) -> list[str]:
-        """The tensors on the device "meta", which hold zeros, that places are loaded from."""
-        if self.counts is None:
-            return []
-        calls = {call for calls in self.gathers.values() for call in calls}
-        loaded = {self.tensor(access) for access in self.accesses if access.call in calls}
+    def unreal_values(self) -> list[str]:
+        """The tensors on the device "meta", which hold zeros, that decide what is touched."""
         arguments = self.launch.given.items()
         tensors = [name for name, value in arguments if getattr(value, "is_meta", False)]
+        if self.counts is None or not tensors:
+            return []
+        calls = deciding_loads(self.lowered)
+        loaded = {self.tensor(access) for access in self.accesses if access.call in calls}
         return [name for name in tensors if name in loaded]
 
     def stages_of(self, loop: Loop) -> int:

@@ -1,5 +1,6 @@
 """Accesses whose places are loaded themselves, as those of a gather are, and from where."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -9,6 +10,8 @@ from course.lowering.ttir_values import TtirValue, Values
 
 KINDS = {"tt.load": "load", "tt.store": "store"}
 UPDATE = "update"
+MASKS = {"tt.load": 1, "tt.store": 2, "tt.atomic_rmw": 2}
+"""Operation -> which of its operands is a mask, if it has one."""
 
 Touches = dict[tuple[CallSite, str], list[TtirValue]]
 """(a call that touches memory, the kind of access) -> its operations in the TTIR."""
@@ -26,6 +29,36 @@ def touches_of(lowered: Lowered) -> Touches:
             kind = KINDS.get(value.operation, UPDATE)
             touches[calls.path(chains[row], kind)[0], kind].append(value)
     return touches
+
+
+def deciding_loads(lowered: Lowered) -> set[CallSite]:
+    """The calls that load what decides which memory a kernel touches: by an address, by a mask, or
+    by how often a loop runs."""
+    calls, chains = CallSites(lowered.listing), dict(lowered.lines.places("ttir"))
+    read = Values(lowered.ttir)
+    decide = [bound for loop in read.loops for bound in loop.bounds]
+    for _, access in read.accesses:
+        decide += access.operands[:1]
+        # A maximum of floats is two updates, which the sign of what is stored masks.
+        if access.operation in MASKS and not re.match(r"\s*u?(max|min)\b", access.text):
+            decide += access.operands[MASKS[access.operation] :][:1]
+    behind = _all_behind(decide)
+    return {
+        calls.path(chains[row], "load")[0]
+        for row, value in read.accesses
+        if value.operation == "tt.load" and id(value) in behind and row in chains
+    }
+
+
+def _all_behind(values: list[TtirValue]) -> set[int]:
+    """The ids of values and of all that they are computed from."""
+    seen, left = set[int](), list(values)
+    while left:
+        value = left.pop()
+        if id(value) not in seen:
+            seen.add(id(value))
+            left += value.operands
+    return seen
 
 
 def gathers_of(touches: Touches) -> Gathers:

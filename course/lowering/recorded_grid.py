@@ -23,11 +23,11 @@ class RecordedGrid(tuple[int, ...]):
 def with_recorded(grid: Any, kwargs: AnyValues) -> tuple[Any, AnyValues]:
     """A launch's grid, and its arguments by name with those that were recorded with the grid.
 
-    Another configuration than the recorded one may have another grid, so it is asked for again.
+    For other arguments than the recorded ones the grid may be another, so it is asked for again.
     """
     if not isinstance(grid, RecordedGrid):
         return grid, kwargs
-    return grid.given if "config" in kwargs else tuple(grid), grid.named | kwargs
+    return grid.given if kwargs else tuple(grid), grid.named | kwargs
 
 
 def without_grid(

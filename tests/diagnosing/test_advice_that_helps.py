@@ -6,7 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from course import CourseError, cost, diagnose
+from course import CourseError, cost, diagnose, launches
 from course.tracing.result import time_text
 
 
@@ -93,3 +93,64 @@ def test_a_grid_function_that_takes_no_mapping_is_said_to(grid):
 )  # fmt: skip
 def test_a_time_has_no_exponent(us, text):
     assert time_text(us) == text
+
+
+@triton.jit
+def row_of_kernel(which_ptr, rows_ptr, out_ptr, BLOCK: tl.constexpr):
+    number = tl.program_id(axis=0)
+    i = tl.arange(0, BLOCK)
+    row = tl.load(which_ptr + number)
+    tl.store(out_ptr + number * BLOCK + i, tl.load(rows_ptr + row * BLOCK + i))
+
+
+@triton.jit
+def as_long_as_kernel(which_ptr, rows_ptr, out_ptr, BLOCK: tl.constexpr):
+    number = tl.program_id(axis=0)
+    i = tl.arange(0, BLOCK)
+    total = tl.zeros([BLOCK], tl.float32)
+    for row in range(tl.load(which_ptr + number)):
+        total += tl.load(rows_ptr + row * BLOCK + i)
+    tl.store(out_ptr + number * BLOCK + i, total)
+
+
+@triton.jit
+def where_kernel(which_ptr, rows_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(rows_ptr + i, mask=tl.load(which_ptr + i) > 0, other=0.0))
+
+
+@triton.jit
+def scaled_kernel(which_ptr, rows_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(rows_ptr + i) * tl.load(which_ptr + i))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "decides"),
+    [
+        (row_of_kernel, True),
+        (as_long_as_kernel, True),
+        (where_kernel, True),
+        (scaled_kernel, False),
+    ],
+)
+def test_zeros_that_decide_what_is_touched_are_said_to(kernel, decides):
+    which = torch.empty(2**16, device="meta", dtype=torch.int32)
+    said = diagnose(kernel, (64,), which, empty(2**16), empty(2**16), BLOCK=1024, target="H200")
+    note = "On the device 'meta' which_ptr held zeros, which decided the places, masks or loops"
+    assert any(note in each for each in said.notes) == decides
+
+
+def test_another_block_than_the_recorded_one_has_the_grid_that_the_launch_asks_for():
+    x = torch.zeros(4096)
+    with launches() as seen:
+        sines_kernel[lambda meta: (4096 // meta["BLOCK"],)](x, x.clone(), BLOCK=256)
+    for block in (64, 256, 1024):
+        assert cost(*seen[0], BLOCK=block).bytes_loaded == x.nbytes
+
+
+def test_of_an_expanded_tensor_it_is_said_what_is_in_memory():
+    x = torch.ones(1).expand(4096)
+    words = r"element 1 of x_ptr, which has 4,096 and memory for 1 \(its strides are \(0,\)\)"
+    with pytest.raises(CourseError, match=words):
+        cost(sines_kernel, (4,), x, torch.empty(4096), BLOCK=1024)

@@ -122,7 +122,7 @@ def test_places_that_lie_together_by_chance_are_no_cause():
 
 
 def test_indices_without_values_are_said_to_have_been_zeros():
-    note = "On the device 'meta' places_ptr held zeros, and places are computed from them"
+    note = "On the device 'meta' places_ptr held zeros, which decided the places"
     assert note in str(diagnosed(kernels_gathers.WITHOUT_PLACES))
     assert note not in str(diagnosed(kernels_gathers.IN_ORDER))
 
