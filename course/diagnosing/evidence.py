@@ -35,6 +35,8 @@ MMA_ON_HOPPER = 0.62
 Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", 2024)."""
 UNEVEN = 4
 """Iterations of one program, over the average of all, from which on programs are not alike."""
+HOT = 4
+"""Updates of one line, over the average of a tensor's lines, from which on that line decides."""
 TENSOR_CORES = ("mma", "wgmma", "tcgen05", "mfma", "wmma")
 
 
@@ -135,10 +137,23 @@ class Evidence:
 
     @cached_property
     def contended(self) -> dict[str, float]:
-        """Tensor -> the requests of warps that update each of its lines, on average over the lines.
+        """Tensor -> the requests of warps that update each of its lines: the line that most come
+        to, if it is updated far more often than the average of all.
 
         Without what waits for a lock, which is a time of its own.
         """
+        assert self.counts is not None
+        locked = {self.tensor(lock.access) for lock in self.locks}
+        most = {
+            name: updates
+            for name, updates in self.counts.most_updated.items()
+            if name not in locked and updates > HOT * self.evenly_contended[name]
+        }
+        return self.evenly_contended | most
+
+    @cached_property
+    def evenly_contended(self) -> dict[str, float]:
+        """The same as if updates came to all lines of a tensor alike."""
         waiting = {lock.access.call for lock in self.locks}
         requests: dict[str, float] = defaultdict(float)
         for access in self.accesses:

@@ -20,6 +20,7 @@ from .kernel_text import KernelText, Site
 from .records import ADDED, AccessCounts, LaunchCounts, TensorPanel, joined
 from .sample import weights
 from .touched_memory import ElementMap, StorageMarks
+from .updated_lines import UpdatedLines
 
 LANES = 32
 
@@ -59,6 +60,7 @@ class LaunchCounter:
         self.doubted: Problem | None = None
         """The first promise to the compiler that does not hold."""
         self._storages = Storages(launch, copied)
+        self._updated, self._part = UpdatedLines(), 0.0
         self._marks = {
             start: StorageMarks(start, size, self.arguments.within(start, size))
             for start, size in self._storages.places
@@ -71,9 +73,9 @@ class LaunchCounter:
         self._places.clear()
         self._operations_before.append(deepcopy(self._operations))
         (x, y, _), (i, j, k) = self.launch.grid, program
-        part = (i + x * (j + y * k)) / math.prod(self.launch.grid)
+        self._part = (i + x * (j + y * k)) / math.prod(self.launch.grid)
         for marks in self._marks.values():
-            marks.next_program(part)
+            marks.next_program(self._part)
 
     def forget_unfinished(self) -> None:
         """Take the running program out of the counts; the first one stays, or nothing would."""
@@ -135,7 +137,10 @@ class LaunchCounter:
             addresses = np.unique(np.column_stack([warps, addresses]), axis=0)[:, 1:]
         sectors = np.where(addresses >= 0, addresses // SECTOR_BYTES, -1)
         lines = np.where(addresses >= 0, addresses // LINE_BYTES, -1)
-        counts.lines += int(_beginnings(lines).sum())
+        asked_for = lines[_beginnings(lines)]
+        counts.lines += asked_for.size
+        if access.kind == "update" and counts.tensor is not None:
+            self._updated.note(counts.tensor, self._part, asked_for)
         distinct = _beginnings(addresses).sum(axis=1)
         counts.requests += int((distinct > 0).sum())
         counts.sectors += int(_beginnings(sectors).sum())
@@ -184,6 +189,10 @@ class LaunchCounter:
             dot=self._computed("dot", stand_for),
             tiles=self._computed("tiles", stand_for),
             stopped=stopped,
+            most_updated={
+                self.arguments.all[tensor].name: updates
+                for tensor, updates in self._updated.most(stand_for.sum() / len(stand_for)).items()
+            },
             false_promise=self.doubted.reason if self.doubted else "",
         )
 

@@ -182,6 +182,8 @@ class LaunchCounts:
     """Those of the grid."""
     stopped: str = ""
     """Why the launch was ended before its end, in a sentence; empty if it was not."""
+    most_updated: dict[str, float] = field(default_factory=dict)
+    """Tensor -> the requests of warps that update the line which most of them come to."""
     false_promise: str = ""
     """What a program promises the compiler that does not hold, in a sentence, where no access of
     the compiled kernel goes elsewhere by it."""

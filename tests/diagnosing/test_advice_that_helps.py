@@ -154,3 +154,31 @@ def test_of_an_expanded_tensor_it_is_said_what_is_in_memory():
     words = r"element 1 of x_ptr, which has 4,096 and memory for 1 \(its strides are \(0,\)\)"
     with pytest.raises(CourseError, match=words):
         cost(sines_kernel, (4,), x, torch.empty(4096), BLOCK=1024)
+
+
+@triton.jit
+def add_rows_kernel(which_ptr, rows_ptr, out_ptr, BLOCK: tl.constexpr):
+    number = tl.program_id(axis=0)
+    i = tl.arange(0, BLOCK)
+    row = tl.load(which_ptr + number)
+    new = tl.load(rows_ptr + number * BLOCK + i)
+    tl.atomic_add(out_ptr + row * BLOCK + i, new, sem="relaxed")
+
+
+def added_to(which, rows=50_000):
+    gradients = empty(len(which), 1024)
+    grid = (len(which),)
+    return diagnose(
+        add_rows_kernel, grid, which, gradients, empty(rows, 1024), BLOCK=1024, target="H200"
+    )
+
+
+def test_a_row_that_most_programs_update_is_found_in_a_large_table():
+    spread = torch.randint(0, 50_000, (16384,), dtype=torch.int32)
+    half = torch.where(torch.arange(16384) % 2 == 0, 0, spread)
+    assert "contention" not in added_to(spread).causes
+    for which, updates in ((torch.zeros_like(spread), 16384), (half, 8192)):
+        said = added_to(which)
+        assert said.causes[0] == "contention"
+        assert said.work.contended == pytest.approx(updates, rel=0.15)
+        assert "times for one line of 128 bytes" in str(said)

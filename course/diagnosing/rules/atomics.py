@@ -62,9 +62,11 @@ def contended(evidence: Evidence, work: Work) -> Iterator[Finding]:
         if access.kind == "update" and evidence.tensor(access) == name
     ]
     gathered = any(map(evidence.is_gather, updates))
+    is_hot = requests > evidence.evenly_contended[name]
     yield Finding(
         "contention",
-        f"update {name}: warps ask {requests:,.0f} times for each line of 128 bytes",
+        f"update {name}: warps ask {requests:,.0f} times for {'one' if is_hot else 'each'} "
+        "line of 128 bytes",
         "updates of one line go one after the other, wherever they come from.",
         ADD_UP_GATHERED if gathered else ADD_UP,
         mended=replace(work, contended=0),
