@@ -137,24 +137,25 @@ def _own_modules(file: Path) -> Iterator[None]:
     folder = _package_of(file)[1]
     path, modules, writes = list(sys.path), dict(sys.modules), sys.dont_write_bytecode
     sys.dont_write_bytecode = True  # it would be taken for newer than what is written at once
-    for name in [name for name, module in modules.items() if _is_of(folder, module)]:
+    for name in [name for name, module in modules.items() if _is_of(folder, name, module)]:
         del sys.modules[name]
     try:
         yield
     finally:
         sys.path[:], sys.dont_write_bytecode = path, writes
         for name, module in list(sys.modules.items()):
-            if name not in modules and _is_of(folder, module):
+            if name not in modules and _is_of(folder, name, module):
                 del sys.modules[name]
         sys.modules.update(modules)
 
 
-def _is_of(folder: Path, module: ModuleType) -> bool:
-    """Whether a module stands in this folder, and is none of those that are installed."""
+def _is_of(folder: Path, name: str, module: ModuleType) -> bool:
+    """Whether a module was imported from this folder, and is none of those that are installed."""
     from course.isolate.preloaded import is_installed  # which no page of the site can load
 
-    file = getattr(module, "__file__", None) or ""
-    return file.startswith(f"{folder}{os.sep}") and not is_installed(file)
+    file, outermost = getattr(module, "__file__", None) or "", folder / name.partition(".")[0]
+    imported = file == f"{outermost}.py" or file.startswith(f"{outermost}{os.sep}")
+    return imported and file.endswith(".py") and not is_installed(file)
 
 
 def kernel_at(reference: KernelReference, target: GPUTarget = SM_90) -> KernelInterface:
