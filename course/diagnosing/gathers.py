@@ -42,7 +42,7 @@ def deciding_loads(lowered: Lowered) -> set[CallSite]:
         # A maximum of floats is two updates, which the sign of what is stored masks.
         if access.operation in MASKS and not re.match(r"\s*u?(max|min)\b", access.text):
             decide += access.operands[MASKS[access.operation] :][:1]
-    behind = _all_behind(decide)
+    behind = {id(value) for value in values_behind(decide, beyond_loads=True)}
     return {
         calls.path(chains[row], "load")[0]
         for row, value in read.accesses
@@ -50,23 +50,12 @@ def deciding_loads(lowered: Lowered) -> set[CallSite]:
     }
 
 
-def _all_behind(values: list[TtirValue]) -> set[int]:
-    """The ids of values and of all that they are computed from."""
-    seen, left = set[int](), list(values)
-    while left:
-        value = left.pop()
-        if id(value) not in seen:
-            seen.add(id(value))
-            left += value.operands
-    return seen
-
-
 def gathers_of(touches: Touches) -> Gathers:
     """The accesses whose addresses are computed from blocks that the kernel has loaded."""
     call_of = {id(value): call for (call, _), values in touches.items() for value in values}
     gathers = {}
     for site, values in touches.items():
-        behind = [each for value in values for each in values_behind(value)]
+        behind = [each for value in values for each in values_behind(value.operands[:1])]
         loads = frozenset(
             call_of[id(each)] for each in behind if each.loads_a_block and id(each) in call_of
         )
@@ -75,12 +64,12 @@ def gathers_of(touches: Touches) -> Gathers:
     return gathers
 
 
-def values_behind(access: TtirValue, beyond_loads: bool = False) -> Iterator[TtirValue]:
-    """The values that an access computes its addresses from.
+def values_behind(values: list[TtirValue], beyond_loads: bool = False) -> Iterator[TtirValue]:
+    """These values, and what they are computed from.
 
-    beyond_loads: whether to go on to what the addresses of blocks are computed from that it loads.
+    beyond_loads: whether to go on to what the addresses of loaded blocks are computed from.
     """
-    seen, left = set[int](), [access.operands[0]]
+    seen, left = set[int](), list(values)
     while left:
         value = left.pop()
         if id(value) not in seen:

@@ -113,7 +113,7 @@ def _who(evidence: Evidence, access: AccessCounts) -> str:
     used = {
         "xyz".index(value.text.split()[0])
         for operation in operations
-        for value in values_behind(operation, beyond_loads=True)
+        for value in values_behind(operation.operands[:1], beyond_loads=True)
         if value.operation == "tt.get_program_id"
     }
     sizes = enumerate(evidence.launch.grid)
