@@ -182,3 +182,24 @@ def test_a_row_that_most_programs_update_is_found_in_a_large_table():
         assert said.causes[0] == "contention"
         assert said.work.contended == pytest.approx(updates, rel=0.15)
         assert "times for one line of 128 bytes" in str(said)
+
+
+@triton.jit
+def product_kernel(a_ptr, b_ptr, out_ptr, n, k, BLOCK: tl.constexpr, BLOCK_K: tl.constexpr):
+    rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
+    columns = tl.program_id(axis=1) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros([BLOCK, BLOCK], tl.float32)
+    for begin in range(0, k, BLOCK_K):
+        steps = begin + tl.arange(0, BLOCK_K)
+        a = tl.load(a_ptr + rows[:, None] * k + steps[None, :])
+        b = tl.load(b_ptr + steps[:, None] * n + columns[None, :])
+        total = tl.dot(a, b, total, input_precision="tf32")
+    tl.store(out_ptr + rows[:, None] * n + columns[None, :], total)
+
+
+def test_beside_tl_dot_the_layout_may_be_what_makes_a_load_narrow():
+    a, b, out = empty(4096, 4096), empty(4096, 4096), empty(4096, 4096)
+    said = diagnose(product_kernel, (32, 32), a, b, out, 4096, 4096, 128, 32, target="H200")
+    assert "narrow" in said.causes
+    assert "the layout that tl.dot wants" in str(said)
+    assert "along the axis that tl.dot adds up" in str(said)

@@ -69,7 +69,8 @@ def narrow(evidence: Evidence, work: Work) -> Iterator[Finding]:
         yield _finding(evidence, work, together, _blaming(kinds))
     unseen = [access for access in own if access.begin_wide >= TOGETHER * access.together]
     shifted = [access for access in own if access not in unseen]
-    for group, reason in ((unseen, UNSEEN), (shifted, SHIFTED)):
+    not_wide = UNSEEN_BESIDE_DOT if evidence.dot_instruction else UNSEEN
+    for group, reason in ((unseen, not_wide), (shifted, SHIFTED)):
         if group:
             yield _finding(evidence, work, group, reason)
 
@@ -81,6 +82,13 @@ UNSEEN = (
     "groups of elements.",
 )
 """Why an access is narrow that could be wide, and the change to try."""
+UNSEEN_BESIDE_DOT = (
+    "either the compiler cannot see from the offsets, or from the mask, that neighbors lie "
+    "together, although they do; or the layout that tl.dot wants has them in different threads.",
+    f"{UNSEEN[1].removesuffix('.')}; where that changes nothing, let neighbors of an operand lie "
+    "along the axis that tl.dot adds up, as operands of 8 and 32 bits must on Hopper.",
+)
+"""The same in a kernel with tl.dot, which may decide the layouts of what it is given."""
 SHIFTED = (
     "what lies together begins at no multiple of 16 bytes, as in a window that is shifted by one "
     "element, and a wide access begins there alone.",
