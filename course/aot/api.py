@@ -45,8 +45,8 @@ def export(
     grid: str,
     name: str,
     out: str | Path,
-    num_warps: int | None = None,
-    num_stages: int | None = None,
+    num_warps: int = 4,
+    num_stages: int = 3,
     target: str | None = None,
     force: bool = False,
     maxnreg: int | None = None,
@@ -64,8 +64,8 @@ def export(
     name: what the functions' names begin with. out: the files' path without hash and extension.
     target: as "sm_90" or "cuda:90:32"; by default this machine's GPU, or sm_90.
     force: write over files that are not ours.
-    num_warps, num_stages, maxnreg, enable_fp_fusion: as a launch takes them, so by default 4 warps
-        and 3 stages. There is no num_ctas: the C launches no clusters.
+    num_warps, num_stages, maxnreg, enable_fp_fusion: as a launch takes them. There is no num_ctas:
+        the C launches no clusters.
     config: the configuration of a kernel under @triton.autotune that gives the first three, and the
         constants at the end that a signature leaves out: its number, or a triton.Config.
 
@@ -83,15 +83,13 @@ def export(
     listed, gpu = _listed(variants), nvidia_target(target)
     if config is None:
         reference = reference_of_text(kernel, "aot.export")
-        warps = 4 if num_warps is None else num_warps
-        stages = 3 if num_stages is None else num_stages
-        usual = Options(warps, stages, maxnreg, enable_fp_fusion)
+        usual = Options(num_warps, num_stages, maxnreg, enable_fp_fusion)
     else:
         kernel, reference = kernel_and_reference(kernel, "aot.export")
         picked = picked_config(kernel, config)
         names = inner_kernel(kernel).arg_names
         _refuse_beyond_c(picked, names)
-        _refuse_given_twice(picked, names, (num_warps, num_stages, maxnreg), listed)
+        _refuse_given_twice(picked, names, (num_warps, num_stages, maxnreg) != (4, 3, None), listed)
         constants = constants_of(picked.kwargs)
         usual = Options(picked.num_warps, picked.num_stages, picked.maxnreg, enable_fp_fusion)
     parsed = [(parse_signature(variant.signature), usual.overridden(variant)) for variant in listed]
@@ -160,21 +158,14 @@ def _refuse_beyond_c(config: triton.Config, names: Sequence[str]) -> None:
 
 
 def _refuse_given_twice(
-    config: triton.Config,
-    names: Sequence[str],
-    options: Sequence[int | None],
-    variants: list[Variant],
+    config: triton.Config, names: Sequence[str], has_options: bool, variants: list[Variant]
 ) -> None:
     """Raise CourseError for options or constants that a configuration gives as well.
 
-    options: the export's own num_warps, num_stages and maxnreg.
+    has_options: whether the export has options of its own, other than their defaults.
     """
-    own = [
-        each
-        for variant in variants
-        for each in (variant.num_warps, variant.num_stages, variant.maxnreg)
-    ]
-    if any(each is not None for each in (*options, *own)):
+    own = {(each.num_warps, each.num_stages, each.maxnreg) for each in variants}
+    if has_options or own != {(None, None, None)}:
         raise CourseError(
             "A configuration gives num_warps, num_stages and maxnreg: leave out these, or it."
         )

@@ -78,8 +78,7 @@ def test_a_file_may_be_called_as_a_module_of_python(tmp_path):
 @pytest.mark.parametrize(
     ("variants", "options", "says"),
     [
-        (FILL, {"num_warps": 4}, "leave out these, or it"),
-        (FILL, {"num_stages": 3}, "leave out these, or it"),
+        (FILL, {"num_warps": 8}, "leave out these, or it"),
         (aot.Variant(FILL, num_warps=1), {}, "leave out these, or it"),
         (f"{FILL}, 32", {}, "gives BLOCK, as the configuration does"),
     ],
