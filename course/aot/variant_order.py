@@ -50,6 +50,7 @@ def check_alike(variants: Sequence[tuple[Path, Function]]) -> None:
     """Raise CourseError if variants, with their headers, cannot stand behind one function."""
     (first_header, first), *others = variants
     headers = {first.name: first_header}
+    first_of = {first.kernel: (first_header, first)}
     for header, function in others:
         both = f"{first_header} and {header}"
         if function.out_name != first.out_name:
@@ -67,11 +68,11 @@ def check_alike(variants: Sequence[tuple[Path, Function]]) -> None:
         if function.triton != first.triton:
             versions = f"{first.triton} and {function.triton}"
             raise CourseError(f"{both} are of Triton {versions}: export both with one.")
-        forms = {each.text_hash for _, each in variants if each.kernel == function.kernel}
-        if len(forms) > 1:
+        earlier_header, earlier = first_of.setdefault(function.kernel, (header, function))
+        if function.text_hash != earlier.text_hash:
             raise CourseError(
-                f"{both} hold {function.kernel} as it was before a change and after it: export all "
-                "its variants again, or empty the folder first."
+                f"{earlier_header} and {header} hold {function.kernel} as it was before a change "
+                "and after it: export all its variants again, or empty the folder first."
             )
         if function.name in headers:
             raise CourseError(

@@ -144,12 +144,12 @@ class Evidence:
         """
         assert self.counts is not None
         locked = {self.tensor(lock.access) for lock in self.locks}
-        most = {
-            name: updates
-            for name, updates in self.counts.most_updated.items()
-            if name not in locked and updates > HOT * self.evenly_contended[name]
-        }
-        return self.evenly_contended | most
+        contended = dict(self.evenly_contended)
+        for name, evenly in self.evenly_contended.items():
+            most = self.counts.most_updated.get(name, 0)
+            if name not in locked and most > HOT * evenly:
+                contended[name] = most
+        return contended
 
     @cached_property
     def evenly_contended(self) -> dict[str, float]:

@@ -171,7 +171,6 @@ def _unrolled(requests: list[Requests], moved: Mapping[Key, list[int]]) -> list[
     copies: dict[Key, list[int]] = defaultdict(list)
     for place, each in enumerate(requests):
         copies[each.path, each.kind].append(place)
-    requests = list(requests)
     for key, places in copies.items():
         left = list(moved[key])
         held = [

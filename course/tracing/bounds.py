@@ -150,10 +150,10 @@ class Storages:
             elements = argument.numbers(access.addresses)
             if (elements >= 0).any():  # so it is this tensor that is meant
                 stray = int(access.addresses[~inside][0]) - argument.address
-                number, name = stray // argument.itemsize, argument.name
+                element, name = stray // argument.itemsize, argument.name
                 there = (argument.end - argument.address) // argument.itemsize
-                place += f": element {number:,} of {name}, which has {argument.elements:,}"
-                if 0 <= number < argument.elements:  # they share memory, as expand() lets them
+                place += f": element {element:,} of {name}, which has {argument.elements:,}"
+                if 0 <= element < argument.elements:  # they share memory, as expand() lets them
                     place += f" and memory for {there:,} (its strides are {argument.strides})"
         found = outside(access, place, running_line(), self._launch, argument=argument)
         raise OutsideError(found)
